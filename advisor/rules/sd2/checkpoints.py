@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, is_gguf, model_text, spec_flag, unread
+from advisor.rules.kit.case import certain, flag, is_gguf, model_name, model_text, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import (
@@ -28,7 +28,6 @@ UNUSABLE = (
 )
 ENGINE_NAMES = {"llama-server": "llama.cpp"}
 OPTION = "--trust-remote-code"
-NEAR = 128  # llama.cpp lets the sizes differ by so many
 # what a checkpoint's name says of its format, and what --quantization asks for
 NAMED = (("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq"))
 ASKED = {
@@ -48,16 +47,16 @@ def gguf_without_mtp(case: Case) -> Hits:
     Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M --spec-type draft-mtp
     Sources: ggml-org/llama.cpp#22673
     """
-    name = model_text(case).lower()
+    name, model = model_text(case).lower(), case.facts.model
     if not name.strip() or "mtp" in name or any(sign in name for sign in "$<{"):
         return
     known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
     if known or case.plan.draft_model not in (None, "", case.plan.model):
         return  # of the latter the head comes in a file of its own, as Gemma 4's assistant does
-    model, repository = case.facts.model, flag(case, "--hf-repo")
+    repository = flag(case, "--hf-repo")
     if model is not None and model.assistant and repository is not None:
         yield Hit(
-            f"{model.name or model.id} drafts with a separate assistant: this repository must hold "
+            f"{model_name(case)} drafts with a separate assistant: this repository must hold "
             f"its GGUF as mtp-*.gguf beside the model",
             flag=repository,
             severity="warning",
@@ -67,8 +66,7 @@ def gguf_without_mtp(case: Case) -> Hits:
         return
     if headless(case):
         yield Hit(
-            f"{model.name or model.id if model else 'this model'} has no MTP head, so no GGUF of "
-            "it can draft-mtp",
+            f"{model_name(case)} has no MTP head, so no GGUF of it can draft-mtp",
             flag=spec_flag(case),
             fix=drop_fix(case, spec_flag(case), "Leave --spec-type out, or name a draft model."),
         )
@@ -85,7 +83,7 @@ def gguf_without_mtp(case: Case) -> Hits:
     )
 
 
-@rule("SD214", "warning", "vllm sglang", decides=True)
+@rule("SD214", "warning", "vllm sglang", decides=True, at="spec")
 @when(methods="mtp")
 def mtp_head_unusable(case: Case) -> Hits:
     """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
@@ -100,24 +98,21 @@ def mtp_head_unusable(case: Case) -> Hits:
     """
     if case.plan.draft_model not in (None, "", case.plan.model):
         return  # a checkpoint of its own holds the head, as Gemma 4's assistant does
-    place, checkpoint = spec_flag(case), case.facts.checkpoint
+    model, checkpoint = case.facts.model, case.facts.checkpoint
     if headless(case):
-        model = case.facts.model
-        name = (model.name or model.id) if model else base_name(case.plan.model or "")
+        name = model_name(case) if model else base_name(case.plan.model or "")
         yield Hit(
             f"{name} has no MTP head: the server refuses to draft with one",
-            flag=place,
             severity="error",
             fix=without(case),
             sources=(model.source,) if model and model.source else tuple(FAMILIES["sources"]),
         )
-        return
-    if checkpoint is not None and checkpoint.keeps_mtp is False:
+    elif checkpoint is not None and checkpoint.keeps_mtp is False:
         text, sources = f"{checkpoint.repository} has no usable MTP head", (checkpoint.source,)
-        yield Hit(text, flag=place, severity="error", fix=UNUSABLE, sources=sources)
+        yield Hit(text, severity="error", fix=UNUSABLE, sources=sources)
     elif row := unusable_head(model_text(case)):
         text = f"{row['text']}: check the log's acceptance before trusting MTP here"
-        yield Hit(text, flag=place, severity=row["severity"], fix=UNUSABLE, row=row)
+        yield Hit(text, severity=row["severity"], fix=UNUSABLE, row=row)
 
 
 def without(case: Case) -> Fix:
@@ -140,26 +135,24 @@ def release_before_model(case: Case) -> Hits:
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Sources: vllm-project/recipes; sgl-project/sgl-cookbook; ggml-org/llama.cpp
     """
-    model = case.facts.model
+    model, engine = case.facts.model, ENGINE_NAMES.get(case.plan.engine, case.plan.engine)
     at = asked_release(case.facts) if case.launch.emitted else release(case)
     if model is None:
         return
-    name, engine = model.name or model.id, ENGINE_NAMES.get(case.plan.engine, case.plan.engine)
     verb, row = "is older than", first_release(model.id, case.plan.engine)
     if case.plan.method == "mtp" and (row is None or not comes_before(at, row)):
         verb = f"does not draft with the {'assistant' if model.assistant else 'MTP head'} of"
         row = first_release(model.id, case.plan.engine, "mtp_since")
-    if row is None or not comes_before(at, row):
-        return
-    yield Hit(
-        f"{engine} {version_label(case)} {verb} {name}, which needs {row['since']}",
-        flag="image",
-        # a fork may have the model ported back
-        severity="info" if case.launch.fork else None,
-        line=case.launch.container.image_line if case.launch and case.launch.container else 0,
-        fix=f"Use {engine} {row['since']} or newer.",
-        row=row,
-    )
+    if row is not None and comes_before(at, row):
+        yield Hit(
+            f"{engine} {version_label(case)} {verb} {model_name(case)}, which needs {row['since']}",
+            flag="image",
+            # a fork may have the model ported back
+            severity="info" if case.launch.fork else None,
+            line=case.launch.container.image_line if case.launch.container else 0,
+            fix=f"Use {engine} {row['since']} or newer.",
+            row=row,
+        )
 
 
 @rule("SD273", "error", "vllm sglang", data="compatibility.needs_remote_code")
@@ -200,23 +193,21 @@ def draft_vocabulary(case: Case) -> Hits:
     Sources: vllm vllm/config/speculative.py (verify_equal_vocab_size_if_draft_model);
         sgl-project/sglang#24051; ggml-org/llama.cpp#3812
     """
-    draft, model = case.plan.draft_model, case.plan.model or case.launch.model
-    if not draft or not model or draft == model:
+    draft, model = case.plan.draft_model or "", case.plan.model or case.launch.model or ""
+    ours, theirs, read = vocabulary(model), vocabulary(draft), spec_config(case)
+    if ours is None or theirs is None or draft == model:
         return
-    ours, theirs = vocabulary(model), vocabulary(draft)
-    gguf = is_gguf(case)
-    if ours is None or theirs is None or abs(ours - theirs) <= (NEAR if gguf else 0):
-        return
-    read = spec_config(case) if case.plan.engine == "vllm" else None
-    if read is not None and (read.data or {}).get("use_heterogeneous_vocab"):
-        return
-    yield Hit(
-        f"{base_name(draft)} has a vocabulary of {theirs:,} tokens, {base_name(model)} one of "
-        f"{ours:,}: it cannot draft for it",
-        flag=flag(case, "--speculative-draft-model-path", "--spec-draft-model") or spec_flag(case),
-        severity="warning" if gguf else None,
-        fix="Take a small model of the same family, whose config.json has the same size.",
-    )
+    mixed = read is not None and (read.data or {}).get("use_heterogeneous_vocab")
+    # llama.cpp lets the sizes differ by so many
+    if abs(ours - theirs) > (128 if is_gguf(case) else 0) and not mixed:
+        place = flag(case, "--speculative-draft-model-path", "--spec-draft-model")
+        yield Hit(
+            f"{base_name(draft)} has a vocabulary of {theirs:,} tokens, {base_name(model)} one of "
+            f"{ours:,}: it cannot draft for it",
+            flag=place or spec_flag(case),
+            severity="warning" if is_gguf(case) else None,
+            fix="Take a small model of the same family, whose config.json has the same size.",
+        )
 
 
 @rule("SD276", "error", "vllm sglang")
@@ -232,16 +223,15 @@ def quant_of_another_checkpoint(case: Case) -> Hits:
     given, name = certain(case, "--quantization"), base_name(case.launch.model or "")
     asked = ASKED.get((given.value or "").lower()) if given else None
     held = [kind for kind, pattern in NAMED if re.search(pattern, name)]
-    if given is None or asked is None or len(held) != 1 or held[0] == asked:
-        return
-    yield Hit(
-        f"{given.raw} {given.value} on a checkpoint with {held[0]} in its name: the server "
-        "stops if config.json says the same",
-        flag=given,
-        severity="warning" if case.launch.fork else None,
-        fix=other_kernel(case, given, held[0])
-        or drop_fix(case, given, f"Leave {given.raw} out: the checkpoint states its format."),
-    )
+    if given is not None and asked is not None and len(held) == 1 and held[0] != asked:
+        yield Hit(
+            f"{given.raw} {given.value} on a checkpoint with {held[0]} in its name: the server "
+            "stops if config.json says the same",
+            flag=given,
+            severity="warning" if case.launch.fork else None,
+            fix=other_kernel(case, given, held[0])
+            or drop_fix(case, given, f"Leave {given.raw} out: the checkpoint states its format."),
+        )
 
 
 def other_kernel(case: Case, found: Flag, held: str) -> Fix | None:

@@ -33,19 +33,14 @@ def chip_below_engine(case: Case) -> Hits:
     """
     arch = compute_arch(case) or ""
     hit = below_capability(case, arch) if arch.startswith("sm_") else not_built(case, arch)
-    hit = hit or no_speculation(case, arch)
-    if hit is not None:
+    if hit := hit or no_speculation(case, arch):
         yield hit
 
 
 def no_speculation(case: Case, arch: str) -> Hit | None:
     """A backend without a path for speculation, which need not stop."""
-    for row in rows("chips", "no_speculation"):
-        if (
-            row["engine"] == case.plan.engine
-            and arch in row["archs"]
-            and case.plan.method != "none"
-        ):
+    for row in rows("chips", "no_speculation") if case.plan.method != "none" else ():
+        if row["engine"] == case.plan.engine and arch in row["archs"]:
             return Hit(
                 f"{hardware_name(case)}: {row['text']}",
                 flag=spec_flag(case),

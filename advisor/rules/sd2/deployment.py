@@ -7,7 +7,7 @@ from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import has_switch
 
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
-SMALL_BYTES = 1 << 30
+OTHERS = ("", "systemd", "recipe")
 BUDGET = table("compatibility")["startup_seconds"]
 LEAST = BUDGET["least"]
 _SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
@@ -65,19 +65,17 @@ def shm_small(case: Case) -> Hits:
     """
     container, workers = case.launch.container, case.plan.tp * case.plan.pp
     # the tool that runs a recipe sets it; of variables it stands where the container is made
-    elsewhere = case.launch.form == "env"
-    if container is None or elsewhere or container.kind in ("", "systemd", "recipe"):
+    if container is None or case.launch.form == "env" or container.kind in OTHERS:
         return
-    enough = container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= SMALL_BYTES
-    if not container.image or workers <= 1 or enough:
-        return
-    has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
-    yield Hit(
-        f"{workers} workers with {has} of shared memory",
-        flag="shm_size",
-        line=container.image_line,
-        fix="Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
-    )
+    enough = container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= 1 << 30
+    if container.image and workers > 1 and not enough:
+        has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
+        yield Hit(
+            f"{workers} workers with {has} of shared memory",
+            flag="shm_size",
+            line=container.image_line,
+            fix="Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
+        )
 
 
 @rule("SD241", "error", "vllm sglang", data="compatibility.startup_seconds")

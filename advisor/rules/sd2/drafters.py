@@ -8,14 +8,13 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, k_flag, spec_flag, unread, value
+from advisor.rules.kit.case import decimal, flag, k_flag, spec_flag, unread, value
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
 SAFE_MIN = 8
-FAILED_K = 18  # with 16,384 tokens a step
 ROW = table("compatibility")["dflash_temperature"]
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
@@ -31,7 +30,7 @@ def mixed_spec_chain(case: Case) -> Hits:
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
     place = flag(case, "--spec-type")
-    given = (place.value or "").split(",") if place else ()
+    given = ((place.value if place else None) or "").split(",")
     kinds = [kind for kind in given if kind.strip() not in ("", "none")]
     if len(kinds) > 1:
         yield Hit(
@@ -42,7 +41,7 @@ def mixed_spec_chain(case: Case) -> Hits:
         )
 
 
-@rule("SD245", "info", "vllm")
+@rule("SD245", "info", "vllm", at="spec")
 @when(methods="ngram", options="--speculative-config")
 def ngram_lookup_min(case: Case) -> Hits:
     """N-gram speculation that copies after two matching tokens.
@@ -56,20 +55,20 @@ def ngram_lookup_min(case: Case) -> Hits:
     read = spec_config(case)
     if read is None or read.data is None or is_suffix_decoding(case):
         return
-    least = read.data.get("prompt_lookup_min")
+    least, most = read.data.get("prompt_lookup_min"), read.data.get("prompt_lookup_max")
     if isinstance(least, int) and least >= SAFE_MIN:
         return
-    tools = case.facts.workload == "agent" or case.plan.tool_call_parser
     what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
-    fix, most = Fix(text=what), read.data.get("prompt_lookup_max")
+    fix = Fix(text=what)
     if isinstance(most, int) and most >= SAFE_MIN:  # an edit only where it leaves room for it
         write = json_fix if isinstance(least, int) else json_add_fix
         fix = write(case, read.flag, "prompt_lookup_min", str(SAFE_MIN), what)
     yield Hit(
         f"n-gram drafts after {least if least is not None else 'the default of 2'} matching "
         f"tokens are mostly wrong",
-        flag=spec_flag(case),
-        severity="warning" if tools else None,
+        severity="warning"
+        if case.facts.workload == "agent" or case.plan.tool_call_parser
+        else None,
         fix=fix,
     )
 
@@ -85,7 +84,7 @@ def dflash_block_budget(case: Case) -> Hits:
     Good: with "num_speculative_tokens":8 for "num_speculative_tokens":20
     Sources: AI-Guru/ai_services int4-dflash
     """
-    if case.plan.k >= FAILED_K:
+    if case.plan.k >= 18:  # with 16,384 tokens a step
         yield Hit(
             f"DFlash with k={case.plan.k}: blocks of 18 and more failed to start, 8 was the best",
             flag=k_flag(case),
@@ -115,10 +114,10 @@ def dflash_temperature(case: Case) -> Hits:
 def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     """The server's default temperature and where it stands; else the one that was asked for."""
     place = flag(case, "--temp")
+    if place is not None:
+        return place, None if place.unresolved else decimal(place.value)
+    place = flag(case, "--override-generation-config")
     try:
-        if place is not None:
-            return place, None if place.unresolved else float(place.value or "")
-        place = flag(case, "--override-generation-config")
         data = json.loads(value(case, "--override-generation-config") or "{}")
     except (ValueError, RecursionError):
         return place, None
@@ -128,8 +127,8 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     return place, case.facts.temperature if case.launch.emitted else None
 
 
-@rule("SD270", "warning", "vllm sglang")
-@when(speculative=True)
+@rule("SD270", "warning", "vllm sglang", at="k")
+@when(speculative=True, parts="plan.draft_model")
 def drafter_k_too_high(case: Case) -> Hits:
     """More draft tokens than the published drafter was made for.
 
@@ -141,16 +140,12 @@ def drafter_k_too_high(case: Case) -> Hits:
     Good: with "num_speculative_tokens":1 for "num_speculative_tokens":3
     Sources: knowledge/drafters
     """
-    found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
-    if found is None:
-        return
-    _, drafter = found
-    most = drafter.k_max or (drafter.block or 0) - 1
-    if 0 < most < case.plan.k:
+    _, drafter = knowledge.drafter_home(case.plan.draft_model or "") or (None, None)
+    most = (drafter.k_max or (drafter.block or 0) - 1) if drafter is not None else 0
+    if drafter is not None and 0 < most < case.plan.k:
         yield Hit(
             f"{drafter.repository} was made for {most} draft token{'s' if most > 1 else ''}, not "
             f"{case.plan.k}",
-            flag=k_flag(case),
             fix=k_fix(case, most, f"Draft {most}."),
             sources=drafter.sources,
             conflicts=drafter.conflicts,
@@ -187,10 +182,10 @@ def sglang_drafter_missing(case: Case) -> Hits:
     own = tuple(d for d in own if d.method == case.plan.method and "sglang" in d.engines)
     if any(case.plan.model in d.inside for d in own):
         return
-    named = next((d.repository for d in own if not d.inside), None)
+    named = next((d.repository for d in own if not d.inside), "with its name")
     yield Hit(
         f"{case.plan.method} drafts with a checkpoint of its own, and none is named",
         flag=spec_flag(case),
         severity="warning" if unread(case) else None,
-        fix=f"Add --speculative-draft-model-path {named or 'with its name'}.",
+        fix=f"Add --speculative-draft-model-path {named}.",
     )

@@ -5,9 +5,9 @@ import re
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, k_words
+from advisor.rules.kit.case import certain, flag, k_words, model_name
 from advisor.rules.kit.models import base_name
-from advisor.rules.kit.releases import affects, version_label
+from advisor.rules.kit.releases import version_label
 
 FLAGS = (
     *("--grammar", "--grammar-file", "--json-schema", "--json-schema-file"),
@@ -17,7 +17,7 @@ ROW = table("compatibility")["wrong_tool_parsers"]
 FAMILIES = table("compatibility")["parser_families"]
 
 
-@rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming")
+@rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming", unsure="info")
 @when(methods="mtp", parts="plan.tool_call_parser")
 def mtp_tool_call_streaming(case: Case) -> Hits:
     """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
@@ -29,8 +29,6 @@ def mtp_tool_call_streaming(case: Case) -> Hits:
     Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder
     """
-    if affects("vllm-mtp-tool-call-streaming", case) is False:
-        return
     yield Hit(
         f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "
         f"come out empty or malformed",
@@ -65,7 +63,7 @@ def mtp_structured_output(case: Case) -> Hits:
 
 
 @rule("SD219", "warning", "vllm sglang", data="compatibility.wrong_tool_parsers")
-@when(needs="model")
+@when(needs="model", parts="facts.model")
 def tool_parser_mismatch(case: Case) -> Hits:
     """A tool-call parser of another model family.
 
@@ -73,15 +71,13 @@ def tool_parser_mismatch(case: Case) -> Hits:
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser hermes
     Good: with qwen3_coder for hermes
     """
-    parser, model = case.plan.tool_call_parser, case.facts.model
-    if model is None:
-        return
-    if parser not in ROW["parsers"] or not model.id.startswith(tuple(ROW["models"])):
+    parser, id_ = case.plan.tool_call_parser, case.facts.model.id if case.facts.model else ""
+    if parser not in ROW["parsers"] or not id_.startswith(tuple(ROW["models"])):
         yield from other_family(case)
         return
     yield Hit(
-        f"the tool-call parser '{parser}' is not for {model.name or model.id}: calls can stay in "
-        f"the text",
+        f"the tool-call parser '{parser}' is not for {model_name(case)}: calls can stay in the "
+        "text",
         flag=flag(case, "--tool-call-parser"),
         fix=f"Use {' or '.join(ROW['use'])} to match the chat template.",
         conflicts=tuple(ROW["conflicts"]),
@@ -94,18 +90,17 @@ def other_family(case: Case) -> Hits:
     if flag(case, "--chat-template") is not None or not re.search(FAMILIES["models"], name):
         return
     for option, rows in FAMILIES["value"].items():
-        found = flag(case, option)
+        found = certain(case, option)
         pattern = rows.get(found.value or "") if found is not None else None
-        if found is None or pattern is None or found.unresolved or re.search(pattern, name):
+        if found is None or pattern is None or re.search(pattern, name):
             continue
         meant = [one for one, own in rows.items() if re.search(rf"^(?:{own})", name)]
-        what = "Take the one of this family."
-        if len(meant) == 1:
-            what = f"Take the parser of this family, such as {meant[0]}."
         yield Hit(
             f"the parser '{found.value}' is for other models than {name}: its output stays in the "
             "text",
             flag=found,
-            fix=what,
+            fix=f"Take the parser of this family, such as {meant[0]}."
+            if len(meant) == 1
+            else "Take the one of this family.",
             row=FAMILIES,
         )

@@ -11,6 +11,7 @@ from advisor.rules.kit.case import flag, model_text
 from advisor.rules.kit.fixes import set_fix, span_fix
 from advisor.rules.kit.releases import between, release
 
+TP = ("--tp-size", "--tensor-parallel-size")
 BLOCK = 128
 NATIVE = tuple(table("compatibility")["fp8_native"]["value"])
 # FP8 checkpoints with a scale per channel or tensor, not per block
@@ -33,7 +34,7 @@ def block_fp8_tp(case: Case) -> Hits:
     Sources: sgl-project/sglang#10852; sgl-project/sglang#19045; vllm-project/vllm#54178;
         vllm-project/vllm#52997; vllm recipe of MiniMax-M2.7
     """
-    tp, place = case.plan.tp, flag(case, "--tp-size", "--tensor-parallel-size")
+    tp, place = case.plan.tp, flag(case, *TP)
     name, known = model_text(case, made=False).lower(), is_padded(case)
     blocks = "fp8" in name or any(one in name for one in NATIVE)
     if case.facts.model is None or tp <= 1 or known is True or not blocks:
@@ -92,7 +93,7 @@ def expert_parallel(case: Case) -> bool:
     return flag(case, "--enable-expert-parallel", "--ep-size") is not None
 
 
-@rule("SD216", "info", "vllm sglang", decides=True)
+@rule("SD216", "info", "vllm sglang", decides=True, at=TP)
 @when(needs="model")
 def tp_kv_heads(case: Case) -> Hits:
     """Tensor parallelism against the number of attention and KV heads.
@@ -106,12 +107,10 @@ def tp_kv_heads(case: Case) -> Hits:
     model, tp = case.facts.model, case.plan.tp
     if model is None or tp <= 1:
         return
-    place = flag(case, "--tp-size", "--tensor-parallel-size")
     if model.heads and model.heads % tp:
         yield Hit(
             f"tensor parallelism {tp} does not divide the {model.heads} attention heads: the "
             f"server refuses to start",
-            flag=place,
             severity="error",
             fix=smaller(case, "Use a size that divides the attention heads."),
         )
@@ -119,7 +118,6 @@ def tp_kv_heads(case: Case) -> Hits:
         yield Hit(
             f"tensor parallelism {tp} shares the {model.kv_heads} KV heads unevenly: the server "
             f"stops while it builds the model",
-            flag=place,
             severity="error",
             fix=smaller(case, "Use a size that divides the KV heads, or a multiple of them."),
         )
@@ -127,7 +125,6 @@ def tp_kv_heads(case: Case) -> Hits:
         yield Hit(
             f"tensor parallelism {tp} is more than the {model.kv_heads} KV heads: every KV head "
             f"is stored {-(-tp // model.kv_heads)} times",
-            flag=place,
             fix=f"Tensor parallelism {model.kv_heads} and several replicas use the memory "
             f"better, if the model fits.",
         )
@@ -135,13 +132,11 @@ def tp_kv_heads(case: Case) -> Hits:
 
 def smaller(case: Case, what: str) -> Fix:
     """The next power of two below, which divides the heads of every known model."""
-    model, tp = case.facts.model, case.plan.tp
-    place = flag(case, "--tp-size", "--tensor-parallel-size")
-    size = 1 << (tp.bit_length() - 1)
-    size = size // 2 if size == tp else size
-    if model is None or not model.heads or model.heads % max(size, 1):
+    heads = (case.facts.model.heads if case.facts.model is not None else None) or 0
+    size = 1 << ((case.plan.tp - 1).bit_length() - 1)
+    if not heads or heads % max(size, 1):
         return Fix(text=what)
-    return set_fix(case, place, str(size), f"{what[:-1]}: {size}.")
+    return set_fix(case, flag(case, *TP), str(size), f"{what[:-1]}: {size}.")
 
 
 @rule("SD267", "error", "vllm sglang")
@@ -176,7 +171,7 @@ def tp_exceeds_gpus(case: Case) -> Hits:
         given, where = held, f"in the {holder}"
     if ranks <= given or flag(case, *SPREAD) is not None:
         return
-    parallel = flag(case, "--tensor-parallel-size", "--tp-size")
+    parallel = flag(case, *TP)
     give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
     lower = "use tensor parallelism"
     if case.plan.pp != 1:
@@ -225,8 +220,7 @@ def visible(case: Case) -> tuple[int, EnvVar] | None:
 
 def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -> Hits:
     """More ranks than devices that a variable lets through."""
-    first = depth((var.value or "").split(",")[0])
-    parallel = flag(case, "--tensor-parallel-size", "--tp-size")
+    first, parallel = depth((var.value or "").split(",")[0]), flag(case, *TP)
     what = f"List {ranks} devices in {var.name}, or use tensor parallelism {count}."
     fix = Fix(text=what)
     if held != count and first is not None and var.value_span is not None and ranks <= 16:

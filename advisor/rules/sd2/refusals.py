@@ -34,17 +34,16 @@ def speculation_beside(case: Case) -> Hits:
             continue
         known = between(release(case), row["since"], row["until"])
         bounded = row["since"] is not None or row["until"] is not None
-        versions = f"from {row['since']} on" if row["since"] else f"up to {row['until']}"
-        if known is False:
-            continue
-        yield Hit(
-            row["text"],
-            flag=given,
-            severity="warning" if bounded and known is None else row.get("severity"),
-            fix=row["fix"],
-            sources=tuple(row["sources"]),
-            versions=versions if bounded else "",
-        )
+        if known is not False:
+            versions = f"from {row['since']} on" if row["since"] else f"up to {row['until']}"
+            yield Hit(
+                row["text"],
+                flag=given,
+                severity="warning" if bounded and known is None else row.get("severity"),
+                fix=row["fix"],
+                row=row,
+                versions=versions if bounded else "",
+            )
 
 
 def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
@@ -75,21 +74,15 @@ def sparse_attention_without_kernel(case: Case) -> Hits:
     Bad (hw=a100-80gb, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
     Good (hw=h200, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
     """
-    chip = capability(case)
-    if chip is None or case.facts.model is None:
-        return
-    for row in rows("chips", "sparse_attention"):
-        if (
-            not case.facts.model.id.startswith(tuple(row["models"]))
-            or chip in row["capabilities"]
-            or between(release(case), row["since"], None) is False
-        ):
-            continue
-        needed = " or ".join(map(str, row["capabilities"]))
-        yield Hit(
-            f"{model_name(case)} has sparse attention, whose kernels in vLLM need compute "
-            f"capability {needed}; {hardware_name(case)} has {chip}",
-            fix="Use llama-server with a GGUF of it, another model, or a newer card.",
-            severity="warning" if case.launch.fork is not None else None,
-            sources=tuple(row["sources"]),
-        )
+    chip, name = capability(case), case.facts.model.id if case.facts.model else ""
+    for row in rows("chips", "sparse_attention") if chip is not None else ():
+        own = name.startswith(tuple(row["models"])) and chip not in row["capabilities"]
+        if own and between(release(case), row["since"], None) is not False:
+            needed = " or ".join(map(str, row["capabilities"]))
+            yield Hit(
+                f"{model_name(case)} has sparse attention, whose kernels in vLLM need compute "
+                f"capability {needed}; {hardware_name(case)} has {chip}",
+                fix="Use llama-server with a GGUF of it, another model, or a newer card.",
+                severity="warning" if case.launch.fork is not None else None,
+                row=row,
+            )

@@ -20,10 +20,8 @@ def options_at_odds(case: Case) -> Hits:
     Good: sglang serve --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
     """
     for row in PAIRS:
-        if row["engine"] != case.plan.engine or not has_switch(case, row["option"]):
-            continue
         given = flag(case, row["option"])
-        if given is not None:
+        if row["engine"] == case.plan.engine and given and has_switch(case, row["option"]):
             yield from judge(case, row, given)
     for relation in (experts, backends, groups, ranks, first_address, shards):
         yield from relation(case)
@@ -146,14 +144,13 @@ def first_address(case: Case) -> Hits:
 def ranks(case: Case) -> Hits:
     """A node's rank at or above the number of nodes: ranks begin at 0."""
     rank, nodes, last = number(case, "--node-rank"), number(case, "--nnodes") or 0, "--node-rank"
-    if rank is None or not 0 < nodes <= rank:
-        return
-    yield Hit(
-        f"node rank {rank} of {nodes} node{'s' if nodes > 1 else ''}: ranks run from 0 to "
-        f"{nodes - 1}, so the group never forms",
-        flag=flag(case, last),
-        fix=set_fix(case, last, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
-        if rank == nodes
-        else f"Give each node its own rank from 0 to {nodes - 1}.",
-        sources=("sgl-project/sglang#5457",),
-    )
+    if rank is not None and 0 < nodes <= rank:
+        yield Hit(
+            f"node rank {rank} of {nodes} node{'s' if nodes > 1 else ''}: ranks run from 0 to "
+            f"{nodes - 1}, so the group never forms",
+            flag=flag(case, last),
+            fix=set_fix(case, last, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
+            if rank == nodes
+            else f"Give each node its own rank from 0 to {nodes - 1}.",
+            sources=("sgl-project/sglang#5457",),
+        )
