@@ -14,8 +14,9 @@ from advisor.lint.fixes import shape_edit
 from advisor.readers import read_text
 from advisor.rules import registry
 from advisor.rules.kit import case as options
-from advisor.rules.kit import devices, fixes, flags, policy, releases
+from advisor.rules.kit import fixes, flags, policy, releases
 from advisor.rules.sd2.sglang_scheduler import on_rocm
+from advisor.rules.sd3.shares import together
 from tests.rulebook.test_kit_json import apply
 from tests.rulecases import launch_case as case_of
 
@@ -25,8 +26,8 @@ from tests.rulecases import launch_case as case_of
 def pair(one: str, other: str, name: str = "a.sh") -> bool:
     """Whether two launches of one script can run at once on one device."""
     first, second = read_text(f"{one}\n{other}\n", name).launches
-    assert devices.together(first, second) == devices.together(second, first)
-    return devices.together(first, second)
+    assert together(first, second) == together(second, first)
+    return together(first, second)
 
 
 A, B = "vllm serve a --port 1", "vllm serve b --port 2"
@@ -79,8 +80,8 @@ def containers(*services: str) -> bool:
             f"    command: --model m{number} --port {number + 1}\n{service}"
         )
     first, second = read_text(text, "compose.yaml").launches
-    assert devices.together(first, second) == devices.together(second, first)
-    return devices.together(first, second)
+    assert together(first, second) == together(second, first)
+    return together(first, second)
 
 
 def env(**variables: str) -> str:

@@ -1,17 +1,127 @@
-"""What a release does not run beside speculation, and models that it has no kernel for on a card.
+"""What does not go together: options with options, and speculation with options and outputs."""
 
-What they do not know: forks, and what an engine's main branch has mended since.
-"""
-
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import capability, flag, hardware_name, has_switch, model_name, rows
-from advisor.rules.kit.releases import between, release
+from advisor.rules.kit.case import (
+    capability,
+    certain,
+    compute_arch,
+    flag,
+    hardware_name,
+    has_switch,
+    k_words,
+    model_name,
+    number,
+    rows,
+    unread,
+)
+from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
+from advisor.rules.kit.models import base_name
+from advisor.rules.kit.releases import between, release, version_label
 
+FLAGS = (
+    *("--grammar", "--grammar-file", "--json-schema", "--json-schema-file"),
+    *("--grammar-backend", "--structured-outputs-config"),
+)
+ROW = table("compatibility")["wrong_tool_parsers"]
+FAMILIES = table("compatibility")["parser_families"]
 ROWS = rows("compatibility", "speculation_beside")
+BLACKWELL = table("compatibility")["blackwell_backends"]
+PAIRS = table("compatibility")["option_pairs"]
+
+
+@rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming", unsure="info")
+@when(methods="mtp", parts="plan.tool_call_parser")
+def mtp_tool_call_streaming(case: Case) -> Hits:
+    """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
+
+    Why: the parser can see a whole call in one delta. A warning for agent work, else a note.
+    Bad (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
+        --tool-call-parser qwen3_coder --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
+        --tool-call-parser qwen3_coder
+    """
+    yield Hit(
+        f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "
+        f"come out empty or malformed",
+        flag=flag(case, "--tool-call-parser"),
+        severity="warning" if case.facts.workload == "agent" else None,
+        fix="Test streamed tool calls; otherwise disable streaming, or MTP, for tool calls.",
+    )
+
+
+@rule("SD218", "info")
+@when(methods="mtp", options=FLAGS)
+def mtp_structured_output(case: Case) -> Hits:
+    """Grammar-bound output together with MTP.
+
+    Why: reports of mid-2026: scheduler crashes, rejected tokens, wedged tool calls.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
+    Sources: sgl-project/sglang#28407; vllm-project/vllm#46249; Tanguille/cluster@e6803ff86
+    """
+    place = flag(case, *FLAGS)
+    if place is not None and place.value != "none":
+        yield Hit(
+            f"{place.raw} with MTP: crashes and rejected tokens were reported in mid-2026; test "
+            f"it under load",
+            flag=place,
+            fix="Use a release of autumn 2026 or later, or switch MTP off for grammar-bound "
+            "requests.",
+            conflicts=("vllm#46249 was not reproduced on a later release",),
+        )
+
+
+@rule("SD219", "warning", "vllm sglang", data="compatibility.wrong_tool_parsers")
+@when(needs="model", parts="facts.model")
+def tool_parser_mismatch(case: Case) -> Hits:
+    """A tool-call parser of another model family.
+
+    Why: Qwen3.5 and later write calls in XML; a JSON parser such as hermes leaves them in the text.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser hermes
+    Good: with qwen3_coder for hermes
+    """
+    parser, id_ = case.plan.tool_call_parser, case.facts.model.id if case.facts.model else ""
+    if parser not in ROW["parsers"] or not id_.startswith(tuple(ROW["models"])):
+        yield from other_family(case)
+        return
+    yield Hit(
+        f"the tool-call parser '{parser}' is not for {model_name(case)}: calls can stay in the "
+        "text",
+        flag=flag(case, "--tool-call-parser"),
+        fix=f"Use {' or '.join(ROW['use'])} to match the chat template.",
+        conflicts=tuple(ROW["conflicts"]),
+    )
+
+
+def other_family(case: Case) -> Hits:
+    """A parser of tool calls or of reasoning that is written for models of other names."""
+    name = base_name(case.plan.model or case.launch.model or "")
+    if flag(case, "--chat-template") is not None or not re.search(FAMILIES["models"], name):
+        return
+    for option, parsers in FAMILIES["value"].items():
+        found = certain(case, option)
+        pattern = parsers.get(found.value or "") if found is not None else None
+        if found is None or pattern is None or re.search(pattern, name):
+            continue
+        meant = [one for one, own in parsers.items() if re.search(rf"^(?:{own})", name)]
+        yield Hit(
+            f"the parser '{found.value}' is for other models than {name}: its output stays in the "
+            "text",
+            flag=found,
+            fix=f"Take the parser of this family, such as {meant[0]}."
+            if len(meant) == 1
+            else "Take the one of this family.",
+            row=FAMILIES,
+        )
 
 
 @rule("SD285", "error", "catalogued ik_llama.cpp", data="compatibility.speculation_beside")
@@ -86,3 +196,148 @@ def sparse_attention_without_kernel(case: Case) -> Hits:
                 severity="warning" if case.launch.fork is not None else None,
                 row=row,
             )
+
+
+@rule("SD279", "error", "catalogued", data="compatibility.option_pairs")
+def options_at_odds(case: Case) -> Hits:
+    """Two options of which one refuses the other, does nothing beside it, or needs it.
+
+    Why: the server stops at some combinations; of others it passes over one option.
+    Bad: sglang serve --model-path Qwen/Qwen3-8B --disable-radix-cache --enable-hierarchical-cache
+    Good: sglang serve --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
+    """
+    for row in PAIRS:
+        given = flag(case, row["option"])
+        if row["engine"] == case.plan.engine and given and has_switch(case, row["option"]):
+            yield from judge(case, row, given)
+    for relation in (experts, backends, groups, ranks, first_address, shards):
+        yield from relation(case)
+
+
+def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
+    """The hits of one pair."""
+    if row["option"] == "--enable-dp-lm-head" and case.plan.dp <= 1:
+        return  # switched off with the attention
+    if "needs" in row:
+        # a chart has keys of its own for some options
+        hidden = case.launch.form == "helm-values" or unread(case)
+        if hidden or flag(case, *row["needs"]) is not None:
+            return
+        need = row["needs"][0]
+        what = f"Add {need}."
+        yield Hit(
+            f"{given.raw} {'is refused' if row['stops'] else 'does nothing'} without {need}",
+            flag=given,
+            severity=None if row["stops"] else "warning",
+            fix=add_fix(case, given, need, None, what) if row.get("switch") else what,
+        )
+        return
+    other = flag(case, row["excludes"])
+    if other is None or not has_switch(case, row["excludes"]):
+        return
+    last = max((given, other), key=lambda one: (one.line, one.column))
+    idle = given if row.get("idle") != "other" else other
+    yield Hit(
+        f"{given.raw} and {other.raw} exclude each other: the server refuses both"
+        if row["stops"]
+        else f"{idle.raw} does nothing beside {(other if idle is given else given).raw}",
+        flag=given,
+        severity=None if row["stops"] else "warning",
+        fix=drop_fix(case, last, f"Take one of the two away, {last.raw} or the other."),
+    )
+
+
+def backends(case: Case) -> Hits:
+    """An attention backend of SGLang that is written for Blackwell, on an older device, or
+    FlashAttention 3 above compute capability 9.0.
+    """
+    arch = compute_arch(case) or ""
+    if case.plan.engine != "sglang":
+        return
+    given = flag(case, "--attention-backend")
+    if given and given.value in BLACKWELL["value"] and re.fullmatch(r"sm_[789]\d", arch):
+        yield Hit(
+            f"{given.value} is for Blackwell: on {arch} the server refuses to start",
+            flag=given,
+            fix="Use fa3, flashinfer or triton, or leave the choice to SGLang.",
+        )
+    for part in ("", "prefill-", "decode-"):
+        given = flag(case, f"--{part}attention-backend")
+        if given is not None and given.value == "fa3" and re.fullmatch(r"sm_1\d\d\w?", arch):
+            what = "Use flashinfer or triton, or leave the choice to SGLang."
+            yield Hit(
+                f"fa3 runs on compute capability 8.0 to 9.0: on {arch} the server stops",
+                flag=given,
+                fix=set_fix(case, given, "flashinfer", what),
+                sources=("sgl-project/sglang#12360",),
+            )
+
+
+def shards(case: Case) -> Hits:
+    """Nodes and expert groups of SGLang that do not divide the tensor-parallel ranks."""
+    tp = number(case, "--tp-size")
+    if case.plan.engine != "sglang" or tp is None or case.plan.pp > 1:
+        return
+    for name, what in (("--nnodes", "nodes"), ("--ep-size", "expert-parallel groups")):
+        parts = number(case, name) or 1
+        if parts > 1 and tp % parts:
+            yield Hit(
+                f"{parts} {what} do not divide {tp} tensor-parallel ranks",
+                flag=flag(case, name),
+                fix=f"Use a divisor of {tp}, or other ranks.",
+                sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
+            )
+
+
+def experts(case: Case) -> Hits:
+    """Expert parallelism of a model without experts."""
+    given, model = flag(case, "--enable-expert-parallel"), case.facts.model
+    on = case.plan.engine == "vllm" and has_switch(case, "--enable-expert-parallel")
+    if given and on and model is not None and model.arch == "dense" and not model.experts:
+        yield Hit(
+            f"{model.name} has no experts: the server refuses expert parallelism",
+            flag=given,
+            fix=drop_fix(case, given, f"Remove {given.raw}."),
+        )
+
+
+def groups(case: Case) -> Hits:
+    """Data-parallel attention of SGLang, whose groups must divide the tensor-parallel ranks."""
+    given, on = certain(case, "--dp-size"), has_switch(case, "--enable-dp-attention")
+    tp, parts = case.plan.tp, case.plan.dp
+    if given is not None and on and case.plan.engine == "sglang" and parts > 1 and tp % parts:
+        fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)
+        yield Hit(
+            f"{parts} groups of data-parallel attention do not divide {tp} tensor-parallel "
+            "ranks: the server refuses to start",
+            flag=given,
+            fix=set_fix(case, given, str(fits), f"Use a divisor of {tp}, such as {fits}."),
+        )
+
+
+def first_address(case: Case) -> Hits:
+    """Several nodes without the address at which they meet."""
+    nodes = number(case, "--nnodes") or 1
+    alone = flag(case, "--dist-init-addr") is None and not unread(case)
+    if case.plan.engine == "sglang" and nodes > 1 and alone:
+        yield Hit(
+            f"{nodes} nodes without --dist-init-addr: each waits for the others at its own address",
+            flag=flag(case, "--nnodes"),
+            fix="Add --dist-init-addr with the address and a port of the first node.",
+            sources=("sglang 0.5.23 python/sglang/srt/server_args.py (PortArgs.init_new)",),
+        )
+
+
+def ranks(case: Case) -> Hits:
+    """A node's rank at or above the number of nodes: ranks begin at 0."""
+    rank, nodes, last = number(case, "--node-rank"), number(case, "--nnodes") or 0, "--node-rank"
+    if rank is not None and 0 < nodes <= rank:
+        yield Hit(
+            f"node rank {rank} of {nodes} node{'s' if nodes > 1 else ''}: ranks run from 0 to "
+            f"{nodes - 1}, so the group never forms",
+            flag=flag(case, last),
+            fix=set_fix(case, last, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
+            if rank == nodes
+            else f"Give each node its own rank from 0 to {nodes - 1}.",
+            sources=("sgl-project/sglang#5457",),
+        )

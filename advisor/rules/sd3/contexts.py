@@ -101,7 +101,7 @@ def _slots_beyond(case: Case, found: MemoryBill) -> Hits:
     )
 
 
-@rule("SD311", "warning", decides=True)
+@rule("SD311", "warning", decides=True, at="--ctx-size --max-model-len --context-length")
 @when(parts="plan.max_model_len", needs="ctx_tokens")
 def request_exceeds_context(case: Case) -> Hits:
     """Requests of this size are longer than the configured length per request.
@@ -123,7 +123,6 @@ def request_exceeds_context(case: Case) -> Hits:
     yield Hit(
         f"requests of {ctx:,} + {case.facts.output_tokens or 0:,} tokens exceed the {length:,} "
         f"tokens per request{shared}",
-        flag=flag(case, "--ctx-size", "--max-model-len", "--context-length"),
         severity="error" if ctx >= length else None,
         fix=(
             f"Set -c {need * slots}."

@@ -128,7 +128,7 @@ def kv_pool_too_small(case: Case) -> Hits:
     )
 
 
-@rule("SD304", "info", data="memory.mtp_weights_gib_35b_a3b_fp8")
+@rule("SD304", "info", data="memory.mtp_weights_gib_35b_a3b_fp8", at="spec")
 @when(speculative=True, needs="hardware shape quant concurrency ctx_tokens")
 def mtp_memory_tight(case: Case) -> Hits:
     """Speculation takes its share of a KV pool that the load nearly fills.
@@ -157,7 +157,6 @@ def mtp_memory_tight(case: Case) -> Hits:
         f"{before:,} KV tokens "
         f"({100 * found.kv_tokens_lost / before:.0f} %), and the load needs {demand:,}"
         + (": without it everything fits, with it some requests are queued" if decides else ""),
-        flag=spec_flag(case),
         severity="warning" if decides else None,
         fix=_LOWER_FIRST.get(case.plan.engine, _LOWER_FIRST["llama-server"]),
     )
@@ -206,7 +205,7 @@ def unified_memory_overcommit(case: Case) -> Hits:
         )
 
 
-@rule("SD309", "warning", "vllm", data="memory.gdn_prefill_gpu_memory_gb")
+@rule("SD309", "warning", "vllm", data="memory.gdn_prefill_gpu_memory_gb", at="--max-model-len")
 @when(needs="hardware model")
 def gdn_prefill_oom(case: Case) -> Hits:
     """Long prompts of a hybrid (GDN) model on one small card under vLLM.
@@ -229,6 +228,5 @@ def gdn_prefill_oom(case: Case) -> Hits:
         f"prompts of up to {longest:,} tokens on one {hardware_name(case)} ({memory.value:g} GB): "
         "the GDN prefill of vLLM ran out of memory there beyond about "
         f"{number('memory', 'gdn_prefill_ctx_tokens'):,.0f} tokens",
-        flag=flag(case, "--max-model-len"),
         fix="Use --max-num-batched-tokens 2048, TP 2, a shorter context, or llama-server.",
     )

@@ -169,7 +169,7 @@ def triton_mla_verify(case: Case) -> Hits:
     )
 
 
-@rule("SD427", "warning", "vllm", decides=True, data="regime.draft_model_sparse")
+@rule("SD427", "warning", "vllm", decides=True, data="regime.draft_model_sparse", at="spec")
 @when(speculative=True, needs="model concurrency")
 def draft_model_sparse_target(case: Case) -> Hits:
     """A separate draft model beside a mixture with few active parameters, at one or two streams.
@@ -189,7 +189,6 @@ def draft_model_sparse_target(case: Case) -> Hits:
         "a separate draft model rarely pays beside a target with few active parameters at "
         f"{streams(case)} concurrent request{'s' if streams(case) != 1 else ''}: a 0.6B draft for "
         "Qwen3-30B-A3B cost 18 to 69 % of the speed with 2 to 8 draft tokens on an H100",
-        flag=spec_flag(case),
         fix="Use the model's own MTP head or an EAGLE-3 head, or no speculation.",
         row=row,
         effect=regime(case, losses.sparse_draft).effect,
@@ -221,7 +220,7 @@ def slots_apart(case: Case) -> Hits:
         )
 
 
-@rule("SD429", "warning", "gguf", decides=True, data="regime.lookup_states")
+@rule("SD429", "warning", "gguf", decides=True, data="regime.lookup_states", at="spec")
 @when(methods="ngram", needs="model")
 def lookups_copy_states(case: Case) -> Hits:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
@@ -238,7 +237,6 @@ def lookups_copy_states(case: Case) -> Hits:
     yield Hit(
         f"each lookup copies a slot's recurrent state of {model_name(case)}: 0.26 to 0.92 of the "
         "plain speed on an H100",
-        flag=spec_flag(case),
         severity=None if effect else "info",
         fix="Use --spec-type draft-mtp where the file has a head, else no speculation.",
         conflicts=("drafts of up to 96 tokens gained 1.67 to 2.07 on prose that repeats itself",),
@@ -249,7 +247,7 @@ def lookups_copy_states(case: Case) -> Hits:
 ADAPTIVE = "--speculative-config.enable_adaptive_verification"
 
 
-@rule("SD431", "info", "vllm", data="regime.adaptive_verification")
+@rule("SD431", "info", "vllm", data="regime.adaptive_verification", at="spec")
 @when(methods="mtp eagle eagle3 dflash dspark draft_model", needs="model concurrency version")
 def adaptive_or_fixed(case: Case) -> Hits:
     """A fixed block of drafts at loads where adaptive verification gained, or the reverse.
@@ -271,13 +269,12 @@ def adaptive_or_fixed(case: Case) -> Hits:
         yield Hit(
             f"adaptive verification is {'on' if on else 'off'} at {running} requests: it lost "
             f"{row['lost']} and gained {row['gained']} (DeepSeek-V4-Flash, 8x MI355X)",
-            flag=spec_flag(case),
             fix=f'Compare with "enable_adaptive_verification": {"false" if on else "true"}.',
             row=row,
         )
 
 
-@rule("SD432", "info", "sglang", data="regime.adaptive_tiers")
+@rule("SD432", "info", "sglang", data="regime.adaptive_tiers", at="--speculative-adaptive")
 @when(options="--speculative-adaptive", needs="concurrency version")
 def adaptive_tiers(case: Case) -> Hits:
     """SGLang's adaptive drafts at loads where its default tiers draft next to nothing.
@@ -295,7 +292,6 @@ def adaptive_tiers(case: Case) -> Hits:
     most = "none" if running >= row["none"] else "one"
     yield Hit(
         f"the default tiers of --speculative-adaptive draft {most} at {running} requests",
-        flag=flag(case, "--speculative-adaptive"),
         fix="Give tiers with --speculative-adaptive-config; `advisor sweep` writes them.",
         row=row,
     )

@@ -5,7 +5,7 @@ from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
+from advisor.rules.kit.case import flag, is_hybrid
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
@@ -57,7 +57,7 @@ def prefix_caching_trade(case: Case) -> Hits:
         )
 
 
-@rule("SD406", "warning", decides=True, data="regime.ngram_general")
+@rule("SD406", "warning", decides=True, data="regime.ngram_general", at="spec")
 @when(methods="ngram")
 def ngram_general_text(case: Case) -> Hits:
     """N-gram speculation on text that does not repeat its prompt.
@@ -74,7 +74,6 @@ def ngram_general_text(case: Case) -> Hits:
     copying = effect == "caution"
     yield Hit(
         "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
-        flag=spec_flag(case),
         severity="info" if copying else None,
         fix=f"Use MTP where the checkpoint has a head, else no speculation{longer}.",
         conflicts=("copy-and-edit loads gained 15 to 24 %",),
@@ -82,7 +81,7 @@ def ngram_general_text(case: Case) -> Hits:
     )
 
 
-@rule("SD411", "info", data="regime.low_acceptance_rate")
+@rule("SD411", "info", data="regime.low_acceptance_rate", at="k")
 @when(speculative=True, parts="facts.request")
 def low_acceptance(case: Case) -> Hits:
     """Less than half of an MTP head's drafts are accepted, by the user's own measurement.
@@ -104,7 +103,6 @@ def low_acceptance(case: Case) -> Hits:
     yield Hit(
         f"the measured acceptance gives {rate:.0%} of the drafted tokens at k={case.plan.k}, "
         f"below {floor:.0%}",
-        flag=k_flag(case),
         fix=f"Compare it with {rival}.",
         conflicts=tuple(row["conflicts"]),
     )
@@ -133,7 +131,7 @@ def mean_rate(request: Request, k: int) -> float | None:
     return None
 
 
-@rule("SD412", "info", decides=True, data="regime.creative_k_max_sparse")
+@rule("SD412", "info", decides=True, data="regime.creative_k_max_sparse", at="k")
 @when(speculative=True, needs="workload model")
 def creative_text(case: Case) -> Hits:
     """Creative or random text with more than a short draft.
@@ -152,7 +150,6 @@ def creative_text(case: Case) -> Hits:
     over = case.plan.k > limit
     yield Hit(
         f"creative text is accepted least ({measured}, V100): off, or at most k={limit}",
-        flag=k_flag(case),
         fix=k_fix(case, limit, f"Use k={limit}, or switch speculation off for this load.")
         if over
         else "Measure, or switch speculation off for this load.",
