@@ -134,7 +134,9 @@ def test_command_refuses_twice_and_replaces(tmp_path: Path) -> None:
     assert run(bench, ["import", *where, "--replace"]).exit_code == 0
 
 
-@pytest.mark.parametrize("source", sorted({path.parent.name for path in RAW.glob("*/*.jsonl")}))
+@pytest.mark.parametrize(
+    "source", sorted({path.parent.name for path in RAW.glob("*vllm*/*.jsonl")})
+)
 def test_raw_points_become_the_shipped_rows(source: str) -> None:
     about, points = rows.read_about(RAW / source, {}), rows.read_rows(RAW / source)
     made = [{k: v for k, v in row.items() if v} for row in rows.runs(points, about)]

@@ -25,19 +25,9 @@ from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids
 
 Row = dict[str, Any]  # a measured point, as a sweep wrote it
-
 LEAST_STEPS = 40  # of a point's decode steps: with fewer, a stray pause decides the figure
-# Steps told apart by their arrival run together where prompts of others delay them for long.
-OFF = 0.1  # tokens a step may differ from the forced mean before the forced mean is taken
-DEFAULT_TEMPERATURE = "0.8"  # of llama-server
-TEMPERATURES = {"greedy": "0", "t0": "0", "t1": "1"}
-ENGINES = {
-    # KV cache type, prompt tokens per batch: the server's defaults
-    "llama-server": {"kv_cache_dtype": "f16", "max_num_batched_tokens": 2048},
-    "sglang": {"kv_cache_dtype": "bf16", "max_num_batched_tokens": 8192},
-}
+
 NOTE = "random weights, forced (synthetic) acceptance; step cost only"
-SAMPLERS = {"device": "; sampled on the GPU (backend_sampling)"}
 ABOUT = "about.yaml"
 STEP_COST_PREFIXES = ("h200-", "bench-")  # of sources that rule SD505 takes for random weights
 CROWDED_TOKENS = 262_144  # prompt tokens of all clients together
@@ -58,7 +48,7 @@ def read_rows(folder: Path) -> list[Row]:
                     f"{path.name}:{number} is not JSON; delete the broken line and import again."
                 ) from error
             if "key" in row:
-                rows.append(in_columns({**shared.get(row["label"], {}), **row}))
+                rows.append({**shared.get(row["label"], {}), **row})
             elif row:
                 shared[row["label"]] = row
     if not rows:
@@ -66,38 +56,6 @@ def read_rows(folder: Path) -> list[Row]:
             f"{folder} holds no measured points (*.jsonl of `advisor bench step-cost`)."
         )
     return rows
-
-
-def in_columns(row: Row) -> Row:
-    """A server's point with the names and facts of a row of the vLLM sweep."""
-    if row.get("engine") not in ENGINES:
-        return row
-    settings, sampling = row.get("settings", {}), row.get("sampling", "")
-    flags = list(settings.get("flags", ()))
-    cache = {"kv_cache_dtype": flags[flags.index("-ctk") + 1]} if "-ctk" in flags else {}
-    return (
-        row
-        | ENGINES[row["engine"]]
-        | cache
-        | {
-            "vllm": row["engine_version"],
-            "prefix_caching": False,
-            "prefix_share": 0.0,
-            "max_num_seqs": settings.get("slots", 64),
-            "method": settings.get("method", "mtp"),
-            "temperature": TEMPERATURES.get(sampling, DEFAULT_TEMPERATURE),
-            "notes": NOTE + SAMPLERS.get(sampling, ""),
-            "acceptance_length": acceptance_length(row),
-        }
-    )
-
-
-def acceptance_length(row: Row) -> float:
-    """Tokens a step: as counted, or the forced mean where a closed loop's count has gone astray."""
-    counted, forced = float(row["acceptance_length"]), 1.0 + float(sum(row["rates"][: row["k"]]))
-    if row["kind"] == "closed" and row["k"] and abs(counted / forced - 1) > OFF:
-        return round(forced, 4)
-    return counted
 
 
 def read_about(folder: Path, changes: About) -> dict[str, Any]:
@@ -204,7 +162,7 @@ def _setting(row: Row, about: About, group: str) -> Run:
         "gpu_count": ranks,
         "interconnect": "none" if ranks == "1" else "nvlink",
         "tp": ranks,
-        "engine": about.get("engine", "vllm"),
+        "engine": "vllm",
         "engine_version": str(row["vllm"]),
         "spec_method": row.get("method", "mtp") if k else "none",
         "k": str(k) if k else "",
@@ -212,7 +170,7 @@ def _setting(row: Row, about: About, group: str) -> Run:
         "input_tokens": str(row["input_tokens"]),
         "output_tokens": str(round(row["tokens"] / row["prompts"])),
         "workload": "random",
-        "temperature": row.get("temperature", "1"),
+        "temperature": "1",
         "prefix_caching": "1" if row["prefix_caching"] else "0",
         "n_trials": "1",
         "n_requests": str(row["prompts"]),
@@ -221,7 +179,7 @@ def _setting(row: Row, about: About, group: str) -> Run:
         "max_num_batched_tokens": str(row["max_num_batched_tokens"]),
         "prefix_share": f"{share:g}" if share else "",
         **(accepted if k else dict.fromkeys(accepted, "")),
-        "notes": row.get("notes", NOTE),
+        "notes": NOTE,
     }
 
 
