@@ -1,7 +1,4 @@
-"""What every command shares: groups that import a command when it runs, and output.
-
-Nothing that came from a file reaches the terminal as a control sequence.
-"""
+"""What every command shares: groups that import a command when it runs, and output."""
 
 from __future__ import annotations
 

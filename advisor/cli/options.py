@@ -1,8 +1,4 @@
-"""The options of a question, checked one by one; `advisor.advice.questions` makes the Request.
-
-Names (hardware, model, quant, version) are left to the knowledge; numbers are refused here when
-they are nonsense.
-"""
+"""The options of a question; names (hardware, model, quant, version) are left to the knowledge."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Runs the A/B of a plan: starts the server of each arm, waits until it is healthy, warms it up,
-measures, stops it.
-
-Each arm and seed has a file; a run that is stopped goes on with what is missing. A server left over
-by a killed run is stopped first, if it is still the one that the plan started.
-"""
+"""Runs the A/B of a plan: starts, measures and stops the server of each arm; resumes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The A/B of a server as a file: what runs, at which load, with which seeds; and its prompts.
-
-`plan.yaml` is what `advisor bench run DIR` reads; `run.sh` beside it does the same with the
-engine's own benchmark. Prompts are the user's own, or short tasks with passages in front that no
-two requests share: acceptance on the user's own prompts is better known.
-"""
+"""The A/B of a server as a file: what runs, at which load, with which seeds; and its prompts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""A closed loop of streamed requests against one server, written down request by request, so that
-it can go on after a stop.
-
-The file is JSON lines (`results.own_runs`): a header, a record for each request that finished or
-failed, and the difference of the server's counters for each sitting. Requests that the file has are
-not sent again.
-"""
+"""A closed loop of streamed requests, each written down (JSON lines), so that it can go on."""
 
 from __future__ import annotations
 

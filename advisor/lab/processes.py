@@ -1,8 +1,7 @@
 """Engines as child processes that end with the command that started them, however it ends.
 
-Run as a program of its own this is the leash of one: it ends a process group when whoever holds the
-other end of its standard input is gone. The first line of the input is the group; anything after it
-says that the group has ended already. So it imports nothing but the standard library.
+Run as a program this is the leash of one: it ends a process group (first line of its input) when
+whoever holds its input is gone, unless more was written. So it imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""`advisor bench run --check-quality`: the same small greedy tasks to both arms.
-
-All have one right answer that needs no judge: arithmetic, a text to copy, an object by a JSON
-Schema, a call of a tool. They were written for this check, and no code of an answer is run.
-"""
+"""`bench run --check-quality`: the same small greedy tasks, with one right answer, to both arms."""
 
 from __future__ import annotations
 

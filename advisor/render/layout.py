@@ -1,8 +1,4 @@
-"""Plain-text layout: wrapping, tables, shell words packed into lines, colour, ASCII fallback.
-
-What it does not know: what advice is. Widths count characters; wide (East Asian) characters are
-counted as one.
-"""
+"""Plain-text layout: wrapping, tables, shell words packed into lines, colour, ASCII fallback."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A short note for each option of a launch that is not obvious, and the rule behind it.
-
-A finding on the option speaks first; else the standing note of the option. Codes are those of
-`advisor rules`.
-"""
+"""A note for each option of a launch, a finding on it first, and the rule behind it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Benchmark runs, the verdict on an A/B and what `advisor watch` saw, as text; JSON of the first
-two.
-
-The schemas are those of the models themselves, every key always there, null where a file does not
-state a value.
-"""
+"""Benchmark runs, the verdict on an A/B, what `advisor watch` saw: text, JSON of the first two."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Advice -> text for a terminal. The first screen (22 lines of 80) answers; everything behind it
-is told where it is asked for.
-
-What it does not know: how the answer was found. Sources are shown by id; `source_of` turns an id
-into its entry.
-"""
+"""Advice -> text for a terminal: the first screen, and with `--explain` what stands behind it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The sentences of a first screen: how much and how sure, objectives, risks, the A/B.
-
-What it does not know: where they stand on the page.
-"""
+"""The sentences of a first screen: how much and how sure, objectives, risks, the A/B."""
 
 from __future__ import annotations
 

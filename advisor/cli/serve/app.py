@@ -1,10 +1,8 @@
 """The server: pages, their parts and the API behind one guard.
 
-It opens no file that a request names, asks no other host, and answers only under its own name. The
-guard sees every request first: Host and Origin, size, and the headers of every answer. A page of
-another site can make a browser send requests to this machine, also under a name of its own that it
-points here (DNS rebinding). So the Host must be one of ours, the Origin where there is one must be
-the Host itself, and a cross-site request may only be a visit of a page.
+A page of another site can make a browser send requests here, also under a name of its own that it
+points here (DNS rebinding): the Host must be one of ours, the Origin where there is one the Host
+itself, and a cross-site request may only be a visit of a page.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""`advisor serve`, `advisor page`, `advisor mcp`: started by the command line's table of commands,
-on an address of this machine, which they say.
-
-The libraries that they need come with the extras `serve` and `mcp`.
-"""
+"""`advisor serve`, `page` and `mcp`, for which there are the extras `serve` and `mcp`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A sweep's chart -> coordinates for the page, its table, and in words what it shows.
-
-The horizontal axis is logarithmic in requests at once, the vertical one in the gain, so that twice
-as fast is as far from no gain as half as fast. What it does not know: SVG, which the template
-draws.
-"""
+"""A sweep's chart -> coordinates for the page (both axes logarithmic), its table, its words."""
 
 from __future__ import annotations
 

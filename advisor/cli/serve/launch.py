@@ -1,7 +1,5 @@
-"""What a person wants of a launch whatever the answer says: k, speculation, parsers, a key, and
-the settings of its file; and what a million tokens cost and draw.
-
-The answer and its estimate stay; `plan` and the launches are as wanted.
+"""What a person wants of a launch whatever the answer says: k, speculation, parsers, a key, the
+settings of its file; and what a million tokens cost. The answer and its estimate stay.
 """
 
 from __future__ import annotations

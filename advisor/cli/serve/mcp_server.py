@@ -1,8 +1,4 @@
-"""The server of the tools, over the Model Context Protocol: what is listed, called and refused.
-
-A tool answers with the command's own text, short enough to be read, and the JSON beside it. Bad
-input is a tool error in one sentence, so that a model can correct itself.
-"""
+"""The server of the tools, over the Model Context Protocol: short texts, the JSON beside them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The pages and the parts of them that the script loads.
-
-A page's address is its state: the same options as the command line, so that reloading or sharing
-it gives the same answer.
-"""
+"""The pages and the parts of them that the script loads; a page's address is its state."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A question as a page, the API or an agent asks it: checked values under the options' own names.
-
-One model serves the URL, the form, OpenAPI and the tools' schemas. What it does not know: names of
-hardware, models and releases, which the knowledge looks up.
-"""
+"""A question as a page, the API or an agent asks it; its schema is that of URL, form and tools."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A static copy of the page: answers for some hardware, models and loads, without a server.
-
-Every address in it is relative, so that it works on any web server and from a folder. What it does
-not have: questions beyond those written, and the sheets that read what a visitor sends.
-"""
+"""A static copy of the page, all addresses relative: answers for some hardware and loads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the tools for agents take and answer: recommend, sweep, compare, plan, ...
-
-A tool takes the options of the command of the same name; contents of files come as text, never as a
-path. What it does not know: the protocol.
-"""
+"""The tools for agents: options of the command of the same name, contents of files as text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Advice -> what the templates show: words and figures, nothing of HTML.
-
-What it does not know: how the answer was found.
-"""
+"""Advice -> what the templates show: words and figures, nothing of HTML."""
 
 from __future__ import annotations
 

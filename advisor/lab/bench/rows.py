@@ -1,9 +1,6 @@
-"""From step-cost rows (JSON lines of `advisor bench step-cost`) to measured runs.
+"""From the rows and about.yaml of `advisor bench step-cost` to measured runs of one source.
 
-`advisor bench import FOLDER` reads every *.jsonl of a folder and its `about.yaml` (which machine,
-which engine starts are weak evidence and why). A plain arm and the speculative arms of one campaign
-at one point make a group; all rows of one machine are one source. Acceptance is set by the sampler:
-marked as forced and never learned from.
+Arms of one campaign at one point make a group; acceptance is marked as forced, never learned from.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Leave-half-out: how much one or three A/B runs of an owner say of that owner's other rows.
-
-Sources with at least six speculating arms are split into halves at random; neither the model nor
-the kernel has seen them. One or three arms of the first half are own runs, at random or as `advisor
-calibrate` would choose them; errors are on the second half, beside those without own runs.
-"""
+"""Leave-half-out: what one or three A/B runs of an owner say of that owner's other rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """`advisor evaluate`: the model on sources it has not seen, and the model card from it.
 
-Each source is left out by itself (a community table rig by rig); beside it, in 20 groups: the table
-as one source, hardware, engines, and the weak rows (use=eval). Averages are over sources. Stated
-acceptances are used ("known") or ignored everywhere ("unknown").
+Each source is left out by itself (a community table rig by rig); stated acceptances are used
+("known") or ignored everywhere ("unknown").
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Scores of predicted speed-ups, as pure functions of arrays; groups are averaged, not rows, unless
-a name says pooled.
-
-Everything is in log speed-up: above 0 is a gain. A group is the unit that was left out.
-"""
+"""Scores of log speed-ups, averaged over groups (what was left out) unless a name says pooled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Plain arms that no hardware could have run: what a table says of them cannot all be true.
-
-A plain arm clearly faster than reading its weights and computing its tokens at peak rates tells
-that prompts came from a cache, that its quantisation is another one, or that its rate leaves out
-what its column counts. Such a row must not train as it stands.
+"""Plain arms clearly faster than their hardware can read weights and compute at peak rates: prompts
+from a cache, another quantisation, or a rate of something else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The measurements folder as a whole: `advisor data check`, `add` and `index`.
-
-Nothing here is on the way of a recommendation; only the compiled `index.jsonl` is read there.
-"""
+"""The measurements folder as a whole: `advisor data check`, `add` and `index`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a decision compares P(gain) with, chosen from predictions of left-out sources.
-
-For the model card the choice is nested: the bounds that judge a source come from the other groups
-of sources, as its spread and calibration do. For the shipped thresholds all left-out predictions
-are used, and `advisor train --check` compares the two (`differs`).
-"""
+"""What a decision compares P(gain) with, chosen from predictions of left-out sources."""
 
 from __future__ import annotations
 

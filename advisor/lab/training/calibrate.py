@@ -1,8 +1,5 @@
-"""Fit the constants of the physics core to measured speed-ups, shrunk to their published values.
-
-A maximum a posteriori fit by Gauss-Newton steps with one shared Jacobian: every constant has a
-prior width (its provenance says how wide), every source an effect of its own, rows far off lose
-weight. A constant that the data do not identify stays where it was.
+"""Fit the constants of physics to measured speed-ups, shrunk to their published values: a maximum a
+posteriori fit by Gauss-Newton steps with one shared Jacobian and an effect of each source.
 """
 
 from __future__ import annotations

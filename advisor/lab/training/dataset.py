@@ -1,9 +1,7 @@
-"""The measured pairs as arrays: what training fits and what evaluation is scored on.
+"""The measured pairs as arrays: an example is one speculative arm and one metric.
 
-One example is one speculative arm and one metric for which a speed-up was published or follows from
-both arms (TPOT and TTFT pairs are derived so). A rig is (source, hardware, GPU count), and the
-machine where a source tells several apart. A fold is a source; a community table of many machines
-is split by rig.
+A rig is (source, hardware, GPU count), and the machine where a source tells several apart. A fold
+is a source; a community table of many machines is split by rig.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Fit the model: acceptance, constants of physics, and the cells that were measured.
-
-Noise and number of steps are frozen before a fold is opened. Spread and calibration are fitted to
-left-out predictions (`left_out`, `spread_fit`).
-"""
+"""Fit the model: acceptance, constants of physics, and the cells that were measured."""
 
 from __future__ import annotations
 

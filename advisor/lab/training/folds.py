@@ -1,9 +1,4 @@
-"""The same work for every fold, one process for each core.
-
-Folds do not know of each other and each is one thread of linear algebra, so the results do not
-depend on how many run at once. Workers are forked, which lets the work be a closure over large
-arrays; elsewhere than on Linux the folds run one by one.
-"""
+"""The same work for every fold, one forked process for each core; one by one if not on Linux."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Predictions of measured rows by models that have not seen their source.
-
-Sources are left out in groups (scikit-learn's GroupKFold): all rows of a source lie in one group,
-and a model that predicts a group is fitted to the other groups. Spread, interval and chance of a
-gain of a group come from the errors on the other groups.
-"""
+"""Predictions of measured rows by models fitted to the other groups of sources."""
 
 from __future__ import annotations
 

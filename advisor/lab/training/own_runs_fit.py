@@ -1,9 +1,7 @@
-"""The kernel with which a user's own runs move predictions, fitted to published owners.
+"""The kernel with which a user's own runs move predictions, fitted to published owners: one to
+three arms are taken as own runs, absolute errors on the other half are summed.
 
-The objective is what it is for: of owners' rows that were predicted without their source, one to
-three arms are taken as own runs, and the absolute errors on arms of the other half are summed, each
-owner counted once and in units of its errors without own runs. Likelihood is not used: misses have
-heavy tails, and what predicts halves best is not what explains them best.
+Likelihood is not used: misses have heavy tails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Freshness by behaviour: what the shipped model predicts for a fixed probe of measured runs.
-
-The artefact carries those predictions, a hash of the measured values and its scores. A change that
-only a configuration outside the probe would show is seen by `advisor train --check` alone.
-"""
+"""Freshness by behaviour: what the shipped model predicts for a fixed probe of measured runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""rows -> estimator -> models/speedup.json. Deterministic.
-
-`run` trains and writes, `check` trains again and compares, `stale` compares a fixed probe of
-predictions (seconds).
-"""
+"""rows -> estimator -> models/speedup.json. Deterministic."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Advice -> docker: a complete docker-compose.yml for one machine, or one `docker run` command for
-a POSIX shell.
-
-In a compose file every string is quoted and every `$` doubled, so that compose takes the words of
-the launch as they are. Not known to the command: whether the daemon runs without root, and where
-the cache of the weights is kept other than in ~/.cache.
-"""
+"""Advice -> docker: a complete docker-compose.yml for one machine, or one `docker run` command."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""Configuration of what stands in front of engines: programs that start them (llama-swap, Ray
-Serve), from an answer, and a router to those that run (nginx), from the servers of a plan.
+"""Configuration of what stands in front of engines: llama-swap and Ray Serve from an answer, an
+nginx router from the servers of a plan.
 
-llama-swap starts servers on demand behind one port. It replaces `${NAME}` everywhere and drops
-lines that begin with `#`, with no way around: words that hold these are refused.
-
-Ray Serve (`ray.serve.llm`) places the replicas on the machines of its cluster, and adds some under
-load. Keys: ray.serve.schema.ServeDeploySchema, and LLMConfig for the model. vLLM only; its options
-are keyword arguments of the engine there, and Ray itself listens.
-
-Behind a router each class has a path of its own (`/chat/v1/...`); a request to `/v1/...` goes by
-its header `X-Class`, without one to the first class. Answers are streamed, so nothing is buffered.
+llama-swap replaces `${NAME}` everywhere and drops lines that begin with `#`. Ray Serve's keys are
+those of ray.serve.schema.ServeDeploySchema and LLMConfig. Behind the router each class has a path
+(`/chat/v1/...`); `/v1/...` goes by the header `X-Class`, without one to the first class.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Advice -> Kubernetes: a Deployment, its Service and the claim for its cache, for one node; or
-values for the Helm chart of the vLLM production stack (router, engines, autoscaling).
-
-Recreate, not a rolling update: a second copy would need a second GPU. `$(` is doubled so that no
-word is expanded. The chart's keys are those of its values.yaml and values.schema.json; it writes
-`vllm serve MODEL --host --port` and a prefix caching flag itself, so that these come from its keys.
+values for the Helm chart of the vLLM production stack, which writes `vllm serve MODEL --host
+--port` and a prefix caching flag itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A model of the user's own on this machine, a folder or a GGUF: its absolute path, since a service
-or a container starts in another folder, and where a container sees it.
-
-What it does not know: whether other machines hold it at the same path.
-"""
+"""A model of the user's own, a folder or a GGUF: its absolute path, and that in a container."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Plain data and words in the syntax of the files that are written: block YAML, and systemd's unit
-files, which Podman's Quadlet shares.
-
-Every string of YAML is double-quoted, so that no model name can change the document's shape;
-`Noted` puts a comment above a list item or a mapping value, and no YAML library is imported. In
-units, specifiers (`%`) are written double everywhere, `$` where systemd would expand variables.
+"""Plain data and words in the syntax of the files that are written: block YAML, in which every
+string is double-quoted, and systemd's unit files, which Podman's Quadlet shares.
 """
 
 from __future__ import annotations

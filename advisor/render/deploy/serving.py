@@ -1,8 +1,4 @@
-"""One server as every form writes it: words with their notes, port, health, start-up time, GPUs.
-
-What it does not know: the network, the disk and the compile cache of the machine; the start-up
-budget is generous for that.
-"""
+"""One server as every form writes it: words with their notes, port, health, start-up time, GPUs."""
 
 from __future__ import annotations
 

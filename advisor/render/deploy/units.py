@@ -1,11 +1,7 @@
-"""Advice -> a systemd unit, or a Podman Quadlet.
+"""Advice -> a systemd unit, or a Podman Quadlet (podman-systemd.unit(5) of Podman 5.0 or later).
 
-The unit runs the launch on the machine itself (no container, so Apple has none either way): the
-server runs as a user of its own that exists only while it runs; weights and compiled kernels stay
-in its cache folder; the program is found through PATH by env(1). The Quadlet (NAME.container, for
-~/.config/containers/systemd or /etc/containers/systemd; Podman 5.0 or later, which knows
-Entrypoint) has the keys of podman-systemd.unit(5). Its words reach systemd's ExecStart as they
-stand, so `%` and `$` are doubled in all of them.
+The unit runs the launch on the machine itself under a user that exists only while it runs; weights
+and kernels stay in its cache folder; the program is found through PATH by env(1).
 """
 
 from __future__ import annotations

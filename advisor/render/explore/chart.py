@@ -1,7 +1,4 @@
-"""Sweep -> charts as data: what a terminal, an SVG and a page draw, and the words that say it.
-
-One chart for each setting of the fields besides the axis. Gains are percentages, 0 is no gain.
-"""
+"""Sweep -> charts as data, one a setting, and the words that say them. Gains are percentages."""
 
 from __future__ import annotations
 

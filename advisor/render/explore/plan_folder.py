@@ -1,7 +1,4 @@
-"""MixPlan -> the files of one folder: the servers, the router, the A/B scripts, and why.
-
-What it does not know: the disk; the caller writes the files.
-"""
+"""MixPlan -> the files of one folder: the servers, the router, the A/B scripts, and why."""
 
 from __future__ import annotations
 

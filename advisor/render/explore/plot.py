@@ -1,8 +1,4 @@
-"""Chart -> SVG or PNG, drawn by matplotlib.
-
-An SVG carries its title and what it shows in words (`title`, `desc`, `role`), its text is text, and
-the same chart gives the same bytes.
-"""
+"""Chart -> SVG, with its title and description in words, or PNG, drawn by matplotlib."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Sweep -> text for a terminal: the plot, a row a load, break-even loads, measured pairs, and the
-best k per load as the engine takes it.
-
-The plot is made of digits and letters, so that it reads without colour, piped and on 80 columns.
-"""
+"""Sweep -> text for a terminal: plot, a row a load, measured pairs, the best k per load."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The pages that take a text, files or choices: a pasted configuration, benchmark results, a mix,
-two or three choices side by side; and the API's own page.
-
-The forms of choices use addresses, so that every state of that sheet can be shared.
-"""
+"""The pages that take a text, files or choices, and the API's own page."""
 
 from __future__ import annotations
 

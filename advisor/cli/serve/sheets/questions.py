@@ -1,9 +1,5 @@
-"""What the sheets ask and answer: texts that are pasted (a configuration with what the rules say
-of it and the fixes as a diff, or a mix of workloads with its plan), and choices side by side or
-against the answer.
-
-A configuration is read as `advisor validate` reads standard input, under a name that only helps to
-see its form: no file is opened.
+"""What the sheets ask and answer: a pasted configuration, read as `advisor validate` reads standard
+input (no file is opened), a mix of workloads, choices side by side or against the answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Benchmark files that are sent, not named: what they hold, the verdict on an A/B, a machine file.
-
-Contents come with the request; a file's name is shown and never opened.
-"""
+"""Benchmark files that are sent, not named: their runs, the verdict on an A/B, a machine file."""
 
 from __future__ import annotations
 
