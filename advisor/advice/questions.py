@@ -13,15 +13,37 @@ from advisor.domain.shell import is_utf8
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
+    from advisor.advice.explore.values import Policy
     from advisor.advice.own_runs.machine import Machine
 
 
 def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
-    """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them. Raises
-    AdvisorError.
+    """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them; for a range
+    of requests that of the most with the launch that loses least over all. Raises AdvisorError.
     """
     request, machine = question(asked)
-    return recommend.recommend(request, machine=machine, what_if=what_if)
+    policy = policy_for(asked)
+    advice = recommend.recommend(request, machine=machine, what_if=what_if and policy is None)
+    if policy is None:
+        return advice
+    from advisor.advice.explore.policy import as_advice  # start-up: only for a range
+
+    return as_advice(policy, advice)
+
+
+def policy_for(asked: Mapping[str, Any]) -> Policy | None:
+    """One launch for a range of requests, (least, most); None for one number, or where nothing can
+    draft. Raises AdvisorError.
+    """
+    load = asked.get("concurrency")
+    if not isinstance(load, tuple) or load[0] == load[1]:
+        return None
+    if load[0] > load[1]:
+        raise AdvisorError("write the smaller number of a range first")
+    from advisor.advice.explore.policy import over_range  # start-up: only for a range
+
+    request, machine = question(asked)
+    return over_range(request, load[0], machine)
 
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
@@ -53,6 +75,8 @@ def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:
 def request_from(asked: Mapping[str, Any]) -> Request:
     """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
     fields = {key: value for key, value in asked.items() if value is not None}
+    if isinstance(load := fields.get("concurrency"), tuple):
+        fields["concurrency"] = load[1]
     for name, value in fields.items():
         if isinstance(value, str) and not is_utf8(value):
             raise AdvisorError(

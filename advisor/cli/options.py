@@ -27,7 +27,7 @@ else:  # generic only for the type checker, and not in every release of click
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
-_RANGE = lazy_re(r"(\d+[km]?) ?(?:-|\.\.|to|\u2013) ?(\d+[km]?)", re.IGNORECASE)
+RANGE = lazy_re(r"(\d+[km]?) ?(?:-|\.\.|to|\u2013) ?(\d+[km]?)", re.IGNORECASE)
 _UNIT = lazy_re(
     r" ?(?:tokens?|toks?|users?|requests?|reqs?|streams?|clients?|slots?|gpus?|cards?|concurrent)"
 )
@@ -75,10 +75,11 @@ class Number(NumberType):
         """
         kind = "a whole number" if self.whole else "a number"
         value = written_count(value) if self.whole else value
-        if self.whole and (ends := _RANGE.fullmatch(str(value).strip())):
+        if self.whole and (ends := RANGE.fullmatch(str(value).strip())):
             name = param.opts[-1].lstrip("-") if param is not None else "NAME"
             vary = f"--vary {name}={ends[1]}..{ends[2]}"
-            if (param and param.name, ctx and ctx.info_name) == ("concurrency", "recommend"):
+            asking = ctx is not None and ctx.info_name in ("recommend", "compose")
+            if asking and name == "concurrency":
                 return tuple(int(self.convert(end, param, ctx)) for end in ends.groups())
             here = ctx is not None and ctx.info_name == "sweep"
             other = f"give one number, or ask `advisor sweep {vary}`"

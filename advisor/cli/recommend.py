@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from advisor.advice.questions import advice_for, no_mtp_answer, question
+from advisor.advice.questions import advice_for, no_mtp_answer, policy_for
 from advisor.cli.base import HELP, form_option, option, say, with_options
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
@@ -52,9 +52,7 @@ def recommend(form: str, explain: bool, quiet: bool, **asked: Any) -> None:
         raise click.UsageError(f"--set needs --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
-    if isinstance(asked["concurrency"], tuple):
-        if form not in ("text", "json") or explain or quiet:
-            raise click.UsageError("a range of requests is answered by --format text or json alone")
+    if form in ("text", "json") and not (explain or quiet):
         written = _over_range(asked, form)
         if written is not None:
             return write(written)
@@ -65,18 +63,15 @@ def recommend(form: str, explain: bool, quiet: bool, **asked: Any) -> None:
 
 
 def _over_range(asked: dict[str, Any], form: str) -> str | None:
-    """The answer for a range of loads; None where nothing can draft: the largest load says why."""
-    from advisor.advice.explore.policy import over_range  # start-up: only for a range
-    from advisor.render.explore import json_out, policy  # start-up: the same
-
-    least, asked["concurrency"] = asked["concurrency"]
-    if least > asked["concurrency"]:
-        raise AdvisorError("write the smaller number of a range first")
+    """The answer for a range of loads; None for one, or where nothing can draft."""
     limits = {"within", "price"}
-    request, machine = question({name: x for name, x in asked.items() if name not in limits})
-    chosen = over_range(request, least, machine) if least < asked["concurrency"] else None
-    if chosen is None or form == "json":
-        return text_of(json_out.POLICY.json(chosen)) if chosen is not None else None
+    chosen = policy_for({name: x for name, x in asked.items() if name not in limits})
+    if chosen is None:
+        return None
+    from advisor.render.explore import json_out, policy  # start-up: only for a range
+
+    if form == "json":
+        return text_of(json_out.POLICY.json(chosen))
     return policy.policy_text(chosen, page_width(), wants_color(), unicode=takes_unicode())
 
 

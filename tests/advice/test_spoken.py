@@ -101,11 +101,11 @@ READ = """
 --hw h100 --engine vllm-0.25.1
 --hw h100 --ctx "32 k"
 --hw h100 --concurrency "16 concurrent"
+--hw h100 --concurrency 1-16
 """
 REFUSED = {
     "--hw h100 --engine ollama": "Ollama has no documented MTP option",
     "--hw h100 --ctx 4096-8192": "one number, or ask `advisor sweep --vary ctx=4096..8192`",
-    "--hw h100 --concurrency 1-16": "a range of requests is answered by --format text or json",
     '--hw h100 --quant "4-bit awq"': "did you mean int4 or awq-int4",
     "--hw h100 --goal latency": "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
     '--hw h100 --goal "tokens/s"': "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",

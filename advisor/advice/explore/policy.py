@@ -6,16 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.advice import judge
+from advisor.advice import decide, judge
 from advisor.advice.explore.k_ranges import AXIS
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import LoadPoint, Policy, Sweep
 from advisor.advice.plans import topology
 from advisor.advice.recommend import launch_text
-from advisor.domain.nouns import Decision, Plan, Request
+from advisor.advice.wording import reason, whole_percent
+from advisor.domain.nouns import Advice, Decision, Plan, Request
+from advisor.domain.sourced import sourced
 
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
+
+
+RANGE = sourced(5.0, "order of reasons", "own choice: before all others", "chosen")
 
 
 def over_range(request: Request, least: int, machine: Machine | None = None) -> Policy | None:
@@ -62,6 +67,36 @@ def choose_policy(swept: Sweep) -> Policy:
         findings=judge.judge(facts, plan, None).findings,
         sweep=swept,
     )
+
+
+def as_advice(policy: Policy, advice: Advice) -> Advice:
+    """The answer at the largest load with the policy's launch, in every form that an answer has."""
+    loads, runs = policy.ranges.loads, policy.decision == "on"
+    plain, plan = _plain(_loads_with_points(policy.sweep)[-1]), policy.plan
+    (estimate,) = judge.estimate_plans(advice.facts, [plan])
+    worst = min(loads, key=lambda load: load.gain / load.best_gain)
+    unsure = f"not surely a gain at {', '.join(map(str, policy.unsure))}; "
+    text = (
+        f"One launch for {loads[0].requests} to {loads[-1].requests} requests, figures of the "
+        f"most: {unsure if policy.unsure else ''}beside the best of each load at worst "
+        f"{whole_percent(worst.gain / worst.best_gain)}, at {worst.requests}"
+    )
+    update = {
+        "decision": policy.decision,
+        "plan": plan if runs else plain,
+        "candidate": plan,
+        "plan_off": plain,
+        "estimate": estimate,
+        "gain": decide.goal_interval(estimate, advice.facts.goal or "balanced"),
+        "decided_by": "unsure" if policy.decision == "measure" else "estimate",
+        "findings": policy.findings,
+        "plan_findings": policy.findings if runs else advice.plan_findings,
+        "reasons": (reason(text, "physics core", weight=RANGE), *advice.reasons),
+        "launch": policy.launch if runs else policy.launch_off,
+        "launch_on": policy.launch,
+        "launch_off": policy.launch_off,
+    }
+    return advice.model_copy(update=update)
 
 
 def _loads_with_points(swept: Sweep) -> list[LoadPoint]:

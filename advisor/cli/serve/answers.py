@@ -13,9 +13,9 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, Generic, TypeVar
 
 from advisor.advice.explore.sweep import pin_choices, sweep
-from advisor.advice.explore.values import LoadPoint, Sweep
+from advisor.advice.explore.values import LoadPoint, Policy, Sweep
 from advisor.advice.explore.within import with_users
-from advisor.advice.questions import advice_for, no_mtp_answer
+from advisor.advice.questions import advice_for, no_mtp_answer, policy_for
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve.question import FieldError, Question
 from advisor.domain.nouns import Advice
@@ -98,6 +98,14 @@ def advice(question: Question, what_if: bool = True) -> Advice:
         return known
     kept = _advice if what_if else _quick
     return kept.get(question, lambda: with_users(advice_for(asked, what_if)))
+
+
+def policy(question: Question) -> Policy | None:
+    """The launch for a range of requests at once; None for one number. Raises AdvisorError."""
+    if question.concurrency_from is None:
+        return None
+    with turn():
+        return policy_for(question.as_options())
 
 
 def curve(question: Question) -> Sweep:

@@ -25,7 +25,7 @@ LABELS: dict[str, tuple[str, str, str]] = {
     "model": ("Model", "a name or a repository", "wide"),
     "engine": ("Engine", "by hardware", ""),
     "quant": ("Quantisation", "best that fits", ""),
-    "concurrency": ("Requests", "1", "small"),
+    "concurrency": ("Requests", "1, or 1..64", "small"),
     "ctx": ("Prompt", "2048", "small"),
     "output_tokens": ("Answer", "512", "small"),
     "goal": ("Goal", "balanced", "small"),

@@ -14,6 +14,7 @@ from advisor.domain.nouns import Advice, AdvisorError, LaunchText, Plan
 from advisor.domain.shell import shell_word
 from advisor.engines.traits import traits
 from advisor.render.deploy.settings import KEYS, read_settings
+from advisor.render.explore.json_out import POLICY
 from advisor.render.forms import FORMS
 from advisor.render.json_out import advice_json
 from advisor.render.layout import pack_launch
@@ -152,6 +153,8 @@ def energy(advice: Advice, asked: LaunchQuestion) -> tuple[float | None, ...] | 
 
 def answer_json(asked: LaunchQuestion) -> dict[str, Any]:
     """What `advisor recommend --format json` prints; energy beside it where watts are told."""
+    if (policy := answers.policy(asked.plain())) is not None:
+        return POLICY.json(policy)
     advice = answer(asked)
     told = energy(advice, asked)
     return advice_json(advice) | ({"kwh_per_million": told} if told is not None else {})

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from advisor.advice.explore import within
 from advisor.advice.explore.values import Rate
-from advisor.cli.options import written_count, written_tokens
+from advisor.cli.options import RANGE, written_count, written_tokens
 from advisor.domain import nouns
 from advisor.domain.nouns import LIMITS, MAX_POSITIONS, AdvisorError, UnknownFact
 from advisor.domain.patterns import lazy_re
@@ -118,6 +118,11 @@ class FormFields(BaseModel):
             _ALSO[key] if key not in names and _ALSO.get(key) in names - set(given) else key: value
             for key, value in given.items()
         }
+        load = named.get("concurrency")
+        if "concurrency_from" in names and isinstance(load, str | tuple):
+            found = RANGE.fullmatch(load.strip()) if isinstance(load, str) else None
+            ends = found.groups() if found else load if isinstance(load, tuple) else ()
+            named |= dict(zip(("concurrency_from", "concurrency"), ends, strict=False))
         written = {key: read_written(key, value) for key, value in named.items()}
         return {key: value for key, value in written.items() if value is not None and value != ""}
 
@@ -137,6 +142,9 @@ class Question(FormFields):
     engine_version: Name | None = about("Release; default: the newest known")
     method: nouns.DraftMethod | None = about("How to draft; default: the model's head")
     concurrency: int = limit_field("concurrency", "Requests at once", 1)
+    concurrency_from: int | None = limit_field(
+        "concurrency", "The least of a range of requests at once that one launch serves"
+    )
     ctx_tokens: int = limit_field("ctx_tokens", "Prompt tokens per request", 2048, "ctx")
     output_tokens: int = limit_field("output_tokens", "Answer tokens per request", 512)
     workload: nouns.Workload = about("Kind of text", "mixed")
@@ -168,7 +176,10 @@ class Question(FormFields):
 
     def as_options(self) -> dict[str, Any]:
         """The options of the question as the command line parses them."""
-        return {name: getattr(self, name) for name in Question.model_fields}
+        options = {name: getattr(self, name) for name in Question.model_fields}
+        if least := options.pop("concurrency_from"):
+            options["concurrency"] = (least, self.concurrency)
+        return options
 
     def plain(self) -> Question:
         """The question alone, without what else a form has."""
@@ -181,6 +192,8 @@ class Question(FormFields):
             value = getattr(self, name)
             if value is not None and value != field.default:
                 out[field.alias or name] = _option_text(value)
+        if least := out.pop("concurrency_from", ""):
+            out["concurrency"] = f"{least}..{self.concurrency}"
         return out
 
     def url(self, **more: str) -> str:

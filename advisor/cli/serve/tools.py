@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from advisor import rules as rulebook
+from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
@@ -14,8 +15,9 @@ from advisor.cli.serve.question import FormFields
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
 from advisor.render.explore import compare as comparison
-from advisor.render.explore.json_out import sweep_json
+from advisor.render.explore.json_out import POLICY, sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
+from advisor.render.explore.policy import policy_text
 from advisor.render.explore.text import sweep_text
 from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import report_text
@@ -74,6 +76,8 @@ def recommend(asked: LaunchQuestion) -> Told:
     """Whether speculative decoding pays for a setup, with which k, how sure that is and why, and
     the launch command.
     """
+    if (policy := answers.policy(asked.plain())) is not None:
+        return policy_text(policy, WIDTH, unicode=True), POLICY.json(policy)
     return advice_text(answer(asked), width=WIDTH), answer_json(asked)
 
 

@@ -228,7 +228,6 @@ def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
     [
         ("9..3", "smaller number"),
         ("0..64", "from 1 to"),
-        ("1..64 --format compose", "text or json"),
     ],
 )
 def test_a_range_that_cannot_be_answered_is_one_sentence(words: str, part: str) -> None:

@@ -10,6 +10,7 @@ import re
 
 import jsonschema
 import pytest
+import yaml
 from cli.serve.client import argv
 from cli_run import run
 from starlette.testclient import TestClient
@@ -161,3 +162,30 @@ def test_every_link_of_an_answer_is_answered(page: TestClient) -> None:
     assert len(links) >= 7
     for link in links:
         assert page.get(html.unescape(link)).status_code == 200, link
+
+
+RANGE = ("--hw", "h100", "--gpus", "4", "--model", "llama-3.3-70b", "--engine", "vllm")
+
+
+@pytest.mark.parametrize(
+    "load", ["concurrency=1..32", "concurrency=1-32", "concurrency_from=1&concurrency=32"]
+)
+def test_a_range_of_loads_is_one_launch_everywhere(page: TestClient, load: str) -> None:
+    """The policy of the command line, its launch in a file and on the page."""
+    asked = f"hw=h100&gpus=4&model=llama-3.3-70b&engine=vllm&{load}"
+    ran = run("recommend", *RANGE, "--concurrency", "1..32", "--format", "json")
+    policy = page.get(f"/api/recommend?{asked}").json()
+    assert policy == json.loads(ran.out) and policy["decision"] == "on"
+    written = run("compose", *RANGE, "--concurrency", "1..32").out
+    assert page.get(f"/api/launch/compose?{asked}").text == written
+    given = policy["launch"]["argv"]
+    config = given[given.index("--speculative-config") + 1]
+    assert config in [
+        word for s in yaml.safe_load(written)["services"].values() for word in s["command"]
+    ]
+    shown = page.get(f"/?{asked}").text
+    assert "One launch for 1 to 32 requests" in shown and "concurrency=1..32" in shown.replace(
+        "%2E", "."
+    )
+    refused = page.get("/api/recommend?hw=gb10&concurrency=9..3")
+    assert refused.status_code == 400 and "smaller number" in refused.json()["error"]

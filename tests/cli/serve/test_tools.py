@@ -174,6 +174,7 @@ TASKS: list[tuple[str, dict[str, Any], str]] = [
     ("validate", {"text": LAUNCH, "hardware": "gb10", "users": 4, "ctx": "2k"}, "SD102"),
     ("recommend", {"hardware": "h100", "users": 8, "max_tpot_ms": 50}, "users"),
     ("recommend", {"hardware": "h100", "users": 64, "max_tpot_ms": 1}, "missed"),
+    ("recommend", {"hardware": "h100", "users": "1..32"}, "1 to 32 requests"),
     ("why_not", {"hardware": "gb10", "what": "k=4"}, "k=4"),
     ("why_not", {"hardware": "h100", "what": "sglang"}, "sglang"),
     ("compare", {"names": "gb10, h100", "price": "2.10/h"}, "per 1M tokens"),
