@@ -24,6 +24,7 @@ from advisor.domain.nouns import (
     Reason,
     Request,
 )
+from tests.tables import fields
 
 REPOSITORY = "Qwen/Qwen3.6-35B-A3B-FP8"
 REQUEST = Request(hardware="gb10", concurrency=16, ctx_tokens=2048)
@@ -34,32 +35,17 @@ MODEL = LLM(
     id="qwen3.6-35b-a3b", name="Qwen3.6-35B-A3B", experts=256, linear_layers=30, source="test"
 )
 QUANT = Quant(
-    id="fp8",
-    bytes_mixer=1,
-    bytes_ffn=1,
-    bytes_lm_head=2,
-    bytes_embedding=2,
-    bytes_mtp=2,
-    bytes_mtp_lm_head=2,
-    source="test",
+    **fields(
+        "id=fp8 bytes_mixer=1 bytes_ffn=1 bytes_lm_head=2 bytes_embedding=2 bytes_mtp=2 "
+        "bytes_mtp_lm_head=2 source=test"
+    )
 )
 EVIDENCE = Evidence(
-    run_id="seed000-017",
-    source="seed000",
-    hardware="gb10",
-    model="qwen3.6-35b-a3b",
-    quant="fp8",
-    engine="vllm",
-    engine_version="0.19.1",
-    method="mtp",
-    k=2,
-    concurrency=16,
-    input_tokens=2048,
-    output_tokens=512,
-    metric="output_tok_s",
-    speedup=1.242,
-    date="2026-04-18",
-    covers=True,
+    **fields(
+        "run_id=seed000-017 source=seed000 hardware=gb10 model=qwen3.6-35b-a3b quant=fp8 "
+        "engine=vllm engine_version=0.19.1 method=mtp k=2 concurrency=16 input_tokens=2048 "
+        "output_tokens=512 metric=output_tok_s speedup=1.242 date=2026-04-18 covers=True"
+    )
 )
 FACTS = Facts(
     request=REQUEST,
@@ -132,15 +118,10 @@ def estimate(middle: float = 1.24) -> Estimate:
         accepted_length=Interval(p10=2.2, p50=2.43, p90=2.6),
         p_gain=0.97,
         memory=MemoryBill(
-            weights_gib=33.39,
-            spec_gib=0.79,
-            state_gib=0.5,
-            kv_gib=12.0,
-            overhead_gib=3.0,
-            available_gib=108.0,
-            kv_tokens=324_000,
-            kv_tokens_lost=36_000,
-            fits=True,
+            **fields(
+                "weights_gib=33.39 spec_gib=0.79 state_gib=0.5 kv_gib=12.0 overhead_gib=3.0 "
+                "available_gib=108.0 kv_tokens=324000 kv_tokens_lost=36000 fits=True"
+            )
         ),
         basis="measured",
         terms={"base_step_ms": 40.0, "cycle_ms": 62.0},

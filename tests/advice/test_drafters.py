@@ -326,13 +326,7 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
             "--engine vllm",
         ),
         (
-            {
-                "model": "kimi-k2.5",
-                "engine": "vllm",
-                "engine_version": "0.19.1",
-                "gpus": 8,
-                "method": "dflash",
-            },
+            fields("model=kimi-k2.5 engine=vllm engine_version=0.19.1 gpus=8 method=dflash"),
             "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on",
             "vllm 0.24.0 or newer",
         ),

@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor import predict, recommend
-from advisor.advice.decide import goal_interval
 from advisor.domain.normal import Z10
-from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import documented
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import decide_one
 from advisor.prediction.documented import Observed, move
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.intervals import posterior as split
-
-HARDWARE = ("gb10", "rtx3090", "rtx4090", "rtx5090", "h200", "l40s", "apple-m4-max", "strix-halo")
-MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "gemma-4-31b")
-LOADS = ((1, 512), (4, 4096), (8, 8192), (16, 2048), (64, 2048))
-GOALS = ("balanced", "throughput", "tpot")
-GRID = [
-    {"hardware": h, "model": m, "concurrency": c, "ctx_tokens": n, "goal": GOALS[i % len(GOALS)]}
-    for i, (h, m, (c, n)) in enumerate(itertools.product(HARDWARE, MODELS, LOADS))
-]
-# what may decide against an estimate, by name
-CONSTRAINTS = ("forbids", "latency objective", "one token", "keeps the MTP head is not known")
-
-
-def answer(asked: dict[str, Any]) -> Advice | None:
-    try:
-        return recommend(**asked)
-    except AdvisorError:
-        return None
-
-
-def check(made: Advice) -> None:
-    if made.estimate is None:
-        return
-    goal = made.facts.goal or "balanced"
-    median, chance = goal_interval(made.estimate, goal).p50, made.estimate.p_gain
-    named = any(word in reason.text for reason in made.reasons for word in CONSTRAINTS)
-    if made.decision == "on":
-        assert median > 1
-    if made.decision == "off" and chance >= 0.8:
-        assert named
-    if not named:
-        assert made.decision == decide_one(median, chance, measured=made.estimate.measured_gain)
-
-
-@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))])
-def test_the_decision_is_that_of_the_estimate_that_is_shown(part: int) -> None:
-    for asked in GRID[part::4]:
-        made = answer(asked)
-        if made is not None:
-            check(made)
 
 
 def test_two_documented_engines_do_not_flip_without_a_measurement() -> None:

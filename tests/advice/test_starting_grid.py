@@ -17,8 +17,11 @@ from advisor.domain.nouns import Advice, AdvisorError, Plan, Request
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes.pools import shares_context
 from advisor.render.forms import FORMS, STARTS
 from tests.advice.test_machines import options, world
+from tests.grid import launches
+from tests.refusals import refusals
 
 GPUS = (1, 1, 1, 2, 4, 8, 16, 32, 64)
 LOADS = ((1, 2048), (1, 32768), (4, 8192), (16, 2048), (64, 4096), (512, 1024))
@@ -72,13 +75,39 @@ def check_ranks(advice: Advice, plan: Plan) -> None:
 
 
 def check_room(advice: Advice, plan: Plan) -> None:
-    """The context is the model's at most, and the memory holds the plan."""
+    """The context is the model's at most, the memory holds the plan, and no more slots than run."""
     top = advice.facts.model.max_context_tokens if advice.facts.model is not None else None
     assert top is None or plan.max_model_len is None or plan.max_model_len <= top
-    bill = memory.bill(memory.replica(advice.facts, plan), plan)
+    served = memory.replica(advice.facts, plan)
     host = any(name in ("--cpu-moe", "--n-cpu-moe") for name, _ in plan.extra)
-    assert bill.fits is not False or host
+    assert memory.bill(served, plan).fits is not False or host
     assert not [one for one in advice.plan_findings if one.severity == "error"]
+    room = memory.room(served, plan, (served.ctx_tokens or 2048) + (served.output_tokens or 512))
+    # slots that share a context are more than the long requests that it holds
+    slots = served.concurrency if shares_context(plan) else plan.max_num_seqs
+    assert host or room is None or (slots or 1) <= max(room, 1.0), (advice.request, plan)
+
+
+def check_launch(advice: Advice) -> None:
+    """The catalogue has each option, and `validate` no warning that the answer does not carry."""
+    for engine, version, argv, _ in launches(advice):
+        assert version is None or not refusals(engine, argv, version), argv
+    request = advice.request
+    # replicas of linked machines: the launch is that of one machine, with its share
+    alone = topology.spans(advice.facts) and advice.plan.dp > 1
+    served = memory.replica(advice.facts, advice.plan) if alone else advice.facts
+    report = validate(
+        text=advice.launch.text,
+        engine_version=advice.plan.engine_version,
+        hw=request.hardware,
+        gpus=served.gpus,
+        concurrency=served.concurrency,
+        ctx=request.ctx_tokens,
+        output_tokens=request.output_tokens,
+        workload=request.workload,
+    )
+    extra = {f.code for f in report.findings if f.severity != "info"}
+    assert not extra - {f.code for f in advice.plan_findings}, (request, extra)
 
 
 def check_forms(advice: Advice) -> None:
@@ -103,6 +132,7 @@ def check(size: int, seed: int) -> None:
             if plan is not None:
                 check_ranks(advice, plan)
                 check_room(advice, plan)
+        check_launch(advice)
         check_forms(advice)
 
 
