@@ -147,17 +147,21 @@ def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     return (SHARED_CONTEXT,) if alone and traits(facts.engine).pool == "slots" else ()
 
 
-def cap_slots(facts: Facts, plan: Plan) -> Plan:
-    """The plan with no more slots than its memory holds, where that is one or more."""
-    room = memory.room(
-        facts, plan, (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    )
-    if room is None or plan.max_num_seqs is None or plan.max_num_seqs <= room:
+def cap_slots(facts: Facts, plan: Plan, tokens: Length | None = None, where: Any = True) -> Plan:
+    """The plan with no more slots than its memory holds, where that is one or more; of a plan with
+    arrays (N,) those in the mask `where`. `tokens`: of one request.
+    """
+    usual = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
+    room: Any = memory.room(facts, plan, usual if tokens is None else tokens)
+    slots: Any = plan.max_num_seqs
+    if room is None or slots is None:
         return plan
-    if shares_context(plan) and plan.max_num_seqs > 1:
-        fewer = plan.model_copy(update={"max_num_seqs": plan.max_num_seqs - 1})
-        return plan if room >= 1 else cap_slots(facts, fewer)
-    return plan if room < 1 else plan.model_copy(update={"max_num_seqs": int(room)})
+    if shares_context(plan):
+        fewer = plan.model_copy(update={"max_num_seqs": slots - 1})
+        return plan if slots <= 1 or room >= 1 else cap_slots(facts, fewer, tokens)
+    capped = where & (room >= 1) & (slots > room)
+    fit = choose(capped, round_down(lesser(room, slots)), slots)
+    return plan.model_copy(update={"max_num_seqs": fit}) if holds(capped) else plan
 
 
 def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,34 @@ from advisor.prediction.model import prepare
 from advisor.prediction.switches import USUAL_STREAMS
 
 
+class _Asked(NamedTuple):
+    """Rows that ask, (N,) each: as imputed, as things with names, and the requests at once."""
+
+    full: arrays.Points
+    things: Things
+    load: Floats
+
+    @property
+    def tokens(self) -> Floats:
+        """Of one request (N,)."""
+        return self.full.input_tokens + self.full.output_tokens
+
+    def groups(
+        self, points: arrays.Points, table: Mapping[str, Column], known: Mask, fraction: Floats
+    ) -> Iterator[tuple[Ints, Facts, Plan]]:
+        """`plans_of` with catalogued releases, and one context for lone llama-server requests."""
+        lone = self.full.is_engine(*engines_with("gguf")) & (self.load == 1)
+        lone &= np.isnan(points.max_num_seqs)
+        for extra, here in (((), known & ~lone), ((SHARED_CONTEXT,), known & lone)):
+            plans = held.plans_of(points, self.full, self.things, table, here, fraction)
+            for rows, facts, plan in plans:
+                asked = facts.engine_version
+                listed = asked if asked in engines.get(plan.engine).versions else None
+                release = {"engine_version": listed}
+                made = plan.model_copy(update={"extra": extra, **release})
+                yield rows, facts.model_copy(update=release), made
+
+
 @np.errstate(all="ignore")
 def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded:
     """The rows with the limits of their question's plan, from tokens of a step to caching."""
@@ -33,7 +61,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     count, full = len(points), prepare(points)[1]
     known = asks & things.engine.among(WRITTEN) & things.model.holds(lambda _: True)
     load = np.where(np.isnan(points.concurrency), USUAL_STREAMS[1], points.concurrency)
-    points = _with_caching(row, known, load)
+    asked = _Asked(full, things, load)
+    points = _with_caching(asked, points, table, known)
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
     fraction = read_words(table, held.SHARE_COLUMN, count).numbers(cells.fraction).copy()
     length = read_words(table, held.LENGTH_COLUMN, count).numbers(cells.positive).copy()
@@ -42,9 +71,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     length = np.where(np.isnan(length), each, length)
     cache = read_words(table, "kv_cache_dtype", count)
     kind = np.array(cache.distinct, dtype=object)[cache.codes]
-    alone = full.is_engine(*engines_with("gguf")) & (load == 1) & np.isnan(slots)
-    for rows, facts, read in _groups(points, full, things, table, known, fraction, alone):
-        tokens = full.input_tokens[rows] + full.output_tokens[rows]
+    for rows, facts, read in asked.groups(points, table, known, fraction):
+        tokens = asked.tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
         if plan.kv_cache_dtype is None and not kind[rows[0]].strip():
             kind[rows] = _cache_types(facts, plan, load[rows], tokens)
@@ -56,37 +84,18 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     kv_bytes = kinds.numbers(lambda word: types.get(cells.normal(word), np.nan))
     points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
     told = {**table, "kv_cache_dtype": kinds, held.SHARE_COLUMN: _words(fraction)}
-    for rows, facts, read in _groups(points, full, things, told, known, fraction, alone):
-        tokens = full.input_tokens[rows] + full.output_tokens[rows]
+    for rows, facts, read in asked.groups(points, told, known, fraction):
+        tokens = asked.tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
         open_slots, open_length = np.isnan(slots[rows]), np.isnan(length[rows])
         plan = _fit_slots(facts, plan, tokens, open_slots, open_length)
         slots[rows] = plan.max_num_seqs
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
-    made = points.replace(max_num_seqs=slots)
     narrow = kinds.each(lambda word: is_narrow(word.strip()))
     told[held.LENGTH_COLUMN] = _words(length)
+    made = points.replace(max_num_seqs=slots)
     return predict_table.Encoded(made, things._replace(narrow_kv=narrow), told)
-
-
-def _groups(
-    points: arrays.Points,
-    full: arrays.Points,
-    things: Things,
-    table: Mapping[str, Column],
-    known: Mask,
-    fraction: Floats,
-    alone: Mask,
-) -> Iterator[tuple[Ints, Facts, Plan]]:
-    """`plans_of` with catalogued releases, and one context for lone llama-server requests."""
-    for extra, here in (((), ~alone), ((SHARED_CONTEXT,), alone)):
-        for rows, facts, plan in held.plans_of(points, full, things, table, known & here, fraction):
-            asked = facts.engine_version
-            listed = asked if asked in engines.get(plan.engine).versions else None
-            release = {"engine_version": listed}
-            made = plan.model_copy(update={"extra": extra, **release})
-            yield rows, facts.model_copy(update=release), made
 
 
 def _words(values: Floats) -> Column:
@@ -147,48 +156,37 @@ def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_lengt
     """The plan with no more slots and context than memory holds, where rows (N,) state none."""
     if shares_context(plan):
         return plan.model_copy(update={"max_num_seqs": 1})  # the others come after it
-    base = memory.without_drafts(plan)
-    base = base.model_copy(update={"max_num_seqs": _cap_slots(facts, base, tokens, open_)})
+    base = limits.cap_slots(facts, memory.without_drafts(plan), tokens, open_)
     made = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
     if traits(plan.engine).pool == "slots":
-        arms = [arm.model_copy(update={"max_num_seqs": _cap_slots(facts, arm, tokens, open_)})
-                for arm in (base, *_with_k(facts, made, max))]  # fmt: skip
+        arms = [limits.cap_slots(facts, arm, tokens, open_) for arm in _with_k(facts, made, max)]
         stated: Any = plan.max_model_len
-        longest = limits.free_length(facts, base, arms)
-        made = made.model_copy(update={"max_model_len": np.where(open_length, longest, stated)})
-    return made.model_copy(update={"max_num_seqs": _cap_slots(facts, made, tokens, open_)})
+        longest = np.where(open_length, limits.free_length(facts, base, [base, *arms]), stated)
+        made = made.model_copy(update={"max_model_len": longest})
+    return limits.cap_slots(facts, made, tokens, open_)
 
 
-def _cap_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
-    """The plan's slots, of some rows as far as the memory holds them (N,)."""
-    slots: Any = plan.max_num_seqs
-    room: Any = memory.room(facts, plan, tokens)
-    if room is None:
-        return slots
-    return np.where(open_ & (room >= 1) & (slots > room), np.floor(room), slots)
-
-
-def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arrays.Points:
+def _with_caching(
+    asked: _Asked, points: arrays.Points, table: Mapping[str, Column], known: Mask
+) -> arrays.Points:
     """The points with the prefix cache of either arm where a row does not say it (N,),
     llama-server's apart.
     """
-    points, things, table = row
-    full = prepare(points)[1]
+    full = asked.full
     here = known & np.isnan(points.prefix_caching) & ~full.is_engine(*engines_with("gguf"))
     if not here.any():
         return points
-    shares, tokens = full.prefix_share > 0, full.input_tokens + full.output_tokens
-    pays = _caching_pays(points, things, table, here, load)
+    shares, pays = full.prefix_share > 0, _caching_pays(asked, points, table, here)
     caching, plain = points.prefix_caching.copy(), points.plain_caching.copy()
     fraction = read_words(table, held.SHARE_COLUMN, len(points)).numbers(cells.fraction)
-    for rows, facts, plan in _groups(points, full, things, table, here, fraction, ~here):
+    for rows, facts, plan in asked.groups(points, table, here, fraction):
         step, share_of_memory = propose.step_and_share(facts)
         given = {
             "max_num_batched_tokens": plan.max_num_batched_tokens or step,
             "memory_fraction": plan.memory_fraction or share_of_memory,
         }
         base = memory.without_drafts(plan).model_copy(update=given)
-        alone = methods.usual_caching(facts, base, tokens[rows], load[rows])
+        alone = methods.usual_caching(facts, base, asked.tokens[rows], asked.load[rows])
         if facts.model is not None and facts.model.is_hybrid:
             alone = np.where(shares[rows], pays[rows], alone)
         caching[rows] = alone & methods.cache_beside(_of_one(facts), plan.method, shares[rows])
@@ -197,25 +195,24 @@ def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arra
 
 
 def _caching_pays(
-    points: arrays.Points, things: Things, table: Mapping[str, Column], known: Mask, load: Floats
+    asked: _Asked, points: arrays.Points, table: Mapping[str, Column], known: Mask
 ) -> Mask:
     """Where a hybrid's prompts share a page whose hits are worth what they cost, with the slots and
     tokens a step that the plan has before memory is asked (N,).
     """
-    full = prepare(points)[1]
+    full = asked.full
     paged = full.is_engine(*engines_with("states_in_pool"))
     page = np.where(paged, HYBRID_PAGE_TOKENS, PAGE_TOKENS)
-    hybrid = things.model.holds(lambda one: bool(one[0].is_hybrid))
+    hybrid = asked.things.model.holds(lambda one: bool(one[0].is_hybrid))
     pays = known & hybrid & (full.prefix_share * full.input_tokens >= page)
     rows = np.flatnonzero(pays)
     if not len(rows):
         return pays
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
     fraction = read_words(table, held.SHARE_COLUMN, len(points)).numbers(cells.fraction).copy()
-    for group, facts, plan in _groups(points, full, things, table, pays, fraction, ~pays):
-        given = _server_plan(
-            facts, plan, load[group], full.input_tokens[group], slots[group], budget[group]
-        )
+    for group, facts, plan in asked.groups(points, table, pays, fraction):
+        prompts = full.input_tokens[group]
+        given = _server_plan(facts, plan, asked.load[group], prompts, slots[group], budget[group])
         slots[group] = given.max_num_seqs
         budget[group] = given.max_num_batched_tokens
         fraction[group] = given.memory_fraction
@@ -226,7 +223,7 @@ def _caching_pays(
     for state in (1.0, 0.0):
         arm = part.replace(prefix_caching=state)
         whole = prepare(arm)[1]
-        counted = held.count_held(arm, whole, things.take(rows), words)
+        counted = held.count_held(arm, whole, asked.things.take(rows), words)
         arms.append(whole.replace(held_base=counted.held_base))
     pays[rows] = methods.caching_pays(*arms)
     return pays
