@@ -9,7 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, has_switch, model_text, unread
-from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
@@ -53,7 +53,6 @@ _ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
 _GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 # a tool that passes words on may take its own; these forms reach the server as they stand
 _DIRECT = ("document", "python", "helm")
-_PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
 
 
 @rule("SD116", "error", "catalogued")
@@ -70,13 +69,19 @@ def other_engines_flag(case: Case) -> Hits:
             continue
         theirs = owners(case, found)
         use, same = here(case, found, theirs)
+        fix = drop_fix(case, found, f"Remove {found.raw}.")
+        if use is not None:
+            spelled = spelling(case, use) if same else use
+            fix = Fix(text=f"Use {use}.")
+            if same and found.origin != "env":
+                fix = rename_fix(case, found, spelled, f"Use {spelled}.")
         yield Hit(
             f"{found.raw} is an option of {' and '.join(theirs)}, not of {case.plan.engine}"
             + (f"; here it is {use}" if use else ""),
             flag=found,
             # a build of one's own may take other options, but hardly those that it has a word for
             severity="warning" if case.launch.fork and not same else None,
-            fix=mend(case, found, use, same),
+            fix=fix,
         )
 
 
@@ -94,16 +99,6 @@ def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, 
     return None, False
 
 
-def mend(case: Case, found: Flag, use: str | None, same: bool) -> Fix:
-    """Return the fix: the option of this engine, or its removal where this engine has none."""
-    if use is None:
-        return drop_fix(case, found, f"Remove {found.raw}.")
-    if not same or found.origin == "env":
-        return Fix(text=f"Use {use}.")
-    spelled = spelling(case, use)
-    return rename_fix(case, found, spelled, f"Use {spelled}.")
-
-
 @rule("SD120", "error", "llama-server", versioned=True)
 @when(options="--flash-attn")
 def flash_attn_bare(case: Case) -> Hits:
@@ -115,18 +110,16 @@ def flash_attn_bare(case: Case) -> Hits:
     Sources: ggml-org/llama.cpp#22938; llama-server 0.5.0, run
     """
     found, at, last = certain(case, "--flash-attn"), release(case), parse_release(BARE_UNTIL)
-    if found is None or found.origin != "cli" or found.value:
-        return
-    if at is not None and last is not None and at <= last:
-        return
-    # a server of 2025 took it bare, which only the build tells
-    yield Hit(
-        f"{found.raw} needs a value: on, off or auto",
-        flag=found,
-        fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
-        versions="builds of 2026 (b8643 and later)",
-        everywhere=BARE not in possible(case, found) or is_newest(case),
-    )
+    old = at is not None and last is not None and at <= last
+    if found is not None and found.origin == "cli" and not found.value and not old:
+        # a server of 2025 took it bare, which only the build tells
+        yield Hit(
+            f"{found.raw} needs a value: on, off or auto",
+            flag=found,
+            fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
+            versions="builds of 2026 (b8643 and later)",
+            everywhere=BARE not in possible(case, found) or is_newest(case),
+        )
 
 
 @rule("SD125", "error", "vllm")
@@ -219,57 +212,23 @@ def option_without_dashes(case: Case, stray: Flag) -> str | None:
 def switch_before(case: Case, stray: Flag) -> Flag | None:
     """The option without a value right before an argument."""
     start = stray.span.start if stray.span is not None else 0
-    ends = (one for one in case.launch.flags if one.span and one.span.end == start - 1)
-    before = next(ends, None)
-    return before if before is not None and before.value is None else None
-
-
-def with_number(case: Case, stray: Flag) -> Fix | None:
-    """The option that takes the number which stands behind a switch: --n-cpu-moe for --cpu-moe."""
-    before = switch_before(case, stray)
-    if before is None or not (stray.value or "").isdigit():
-        return None
-    name = f"--n-{before.name.removeprefix('--')}"
-    option = catalogue(case).find(name, None)
-    if option is None or option.takes_value is not True:
-        return None
-    return rename_fix(case, before, name, f"Write {name} {stray.value}.")
+    flags = (one for one in case.launch.flags if one.span and one.span.end == start - 1)
+    return next((one for one in flags if one.value is None), None)
 
 
 def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
-    """-m before a model; else the word taken away."""
-    if (counted := with_number(case, stray)) is not None:
-        return counted
+    """-m before a model, --n-cpu-moe for --cpu-moe before a number; else the word taken away."""
+    word, before = stray.value or "", switch_before(case, stray)
+    counted = f"--n-{before.name.removeprefix('--')}" if before and word.isdigit() else ""
+    option = catalogue(case).find(counted, None) if counted else None
+    if before and option is not None and option.takes_value is True:
+        return rename_fix(case, before, counted, f"Write {counted} {word}.")
     if stray.span is None or case.launch.form == "batch":  # cmd has other quotes, and one variable
-        return Fix(text="Write -m before it." if model else f"Remove '{stray.value}'.")
+        return Fix(text="Write -m before it." if model else f"Remove '{word}'.")
     if model:
-        text = f"-m {shlex.quote(stray.value or '')}"
-        return replace_fix(case, stray, text, "Write -m before it.")
-    if _ADDRESS.fullmatch(stray.value or "") and flag(case, "--host") is None:
-        text, before = f"--host {stray.value}", switch_before(case, stray)
-        if before is not None and before.raw == "-h":  # which prints the options and ends
-            return rename_fix(case, before, "--host", "Write --host for -h.")
-        return replace_fix(case, stray, text, "Write --host before it.")
-    return replace_fix(case, stray, "", f"Remove '{stray.value}'.")
-
-
-@rule("SD139", "error", "gguf")
-def split_part(case: Case) -> Hits:
-    """A later part of a split GGUF given as the model.
-
-    Why: another part than the first stops llama.cpp with an illegal split file index.
-    Bad: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00002-of-00002.gguf -ngl 99
-    Good: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00001-of-00002.gguf -ngl 99
-    Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
-    """
-    for name in ("--model", "--hf-file", "--spec-draft-model"):
-        given = certain(case, name)
-        part = _PART.fullmatch(given.value or "") if given is not None else None
-        if given is not None and part is not None and part[2] != "00001":
-            first = f"{part[1]}00001{part[3]}"
-            yield Hit(
-                f"{given.raw} names part {int(part[2])} of a split GGUF, which is opened by its "
-                "first",
-                flag=given,
-                fix=set_fix(case, given, first, f"Write {first.rsplit('/', 1)[-1]}."),
-            )
+        return replace_fix(case, stray, f"-m {shlex.quote(word)}", "Write -m before it.")
+    if not _ADDRESS.fullmatch(word) or flag(case, "--host") is not None:
+        return replace_fix(case, stray, "", f"Remove '{word}'.")
+    if before is not None and before.raw == "-h":  # which prints the options and ends
+        return rename_fix(case, before, "--host", "Write --host for -h.")
+    return replace_fix(case, stray, f"--host {word}", "Write --host before it.")

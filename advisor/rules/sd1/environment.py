@@ -8,7 +8,6 @@ from advisor import engines
 from advisor.domain.nouns import Case, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import nearest_word
-from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule
@@ -22,7 +21,7 @@ from advisor.rules.kit.fixes import (
     span_fix,
 )
 from advisor.rules.kit.flags import catalogue, catalogued_version
-from advisor.rules.kit.releases import release
+from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import is_within, nearest, word_apart
 
 DEAD = table("compatibility")["dead_env"]
@@ -59,13 +58,9 @@ def dead_env(case: Case) -> Hits:
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend FLASH_ATTN
     Sources: vllm 0.19.1 vllm/envs.py; sglang 0.5.14 to 0.5.23 environ.py
     """
-    if case.launch.emitted:
-        return
     at = release(case)
-    for name, row in DEAD[case.plan.engine].items():
-        since = parse_release(row["since"])
-        early = at is not None and since is not None and at < since
-        value = case.launch.env_value(name)
+    for name, row in DEAD[case.plan.engine].items() if not case.launch.emitted else ():
+        early, value = between(at, row["since"], None) is False, case.launch.env_value(name)
         if value is not None and not early:
             lines = (var.line for var in reversed(case.launch.env) if var.name == name)
             same = value == row.get("same")  # as VLLM_USE_V1=1, which is done anyway
@@ -183,18 +178,7 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
         return mixed[0]
     if name.startswith("LLAMA_") and (full := f"LLAMA_ARG_{name[6:]}") in known:
         return full
-    return nearest_word(name, known, "variable") or a_word_more(words, known)
-
-
-def a_word_more(words: list[str], known: tuple[str, ...]) -> str | None:
-    """The one variable that has all words of a name in their order and one more, or all but one."""
-    near = []
-    for one in known if len(words) > 3 else ():
-        short, long = sorted((words, one.split("_")), key=len)
-        cut = (long[:place] + long[place + 1 :] for place in range(1, len(long)))
-        if len(long) == len(short) + 1 and short in cut:
-            near.append(one)
-    return near[0] if len(near) == 1 else None
+    return nearest_word(name, known, "variable")
 
 
 @lru_cache(maxsize=1024)
@@ -218,14 +202,12 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
         return bad_word(case, var, value)
     row = catalogue(case).env(var.name, catalogued_version(case)) or {}
     kind = str(row.get("type", ""))
-    words: tuple[str, ...] = LEVELS if var.name == "VLLM_LOGGING_LEVEL" else ()
-    words = words or tuple(_LITERAL.findall(kind) if kind.startswith("Literal") else ())
-    if words:
+    words = LEVELS if var.name == "VLLM_LOGGING_LEVEL" else tuple(_LITERAL.findall(kind))
+    if words and (kind.startswith("Literal") or words is LEVELS):
         if not value or value.lower() in {word.lower() for word in words}:
             return None
-        near = nearest(value, words)
         stops = case.launch.fork is None  # another build may have more of them
-        return hit(case, var, f"it takes {', '.join(words)}", near, stops=stops)
+        return hit(case, var, f"it takes {', '.join(words)}", nearest(value, words), stops=stops)
     plain = kind.removesuffix(" | None").removeprefix("Env").lower()
     truth = _WIDE_TRUTH if case.plan.engine == "sglang" else _TRUTH
     pattern = {"int": _INT, "float": _FLOAT, "bool": truth}.get(plain)

@@ -35,8 +35,6 @@ from advisor.rules.kit.releases import (
 )
 
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
-KEY = "num_speculative_tokens_per_batch_size"
-SINCE = table("compatibility")["spec_config_since"]
 
 
 @rule("SD102", "error", "catalogued", versioned=True)
@@ -148,6 +146,7 @@ def flag_too_new(case: Case) -> Hits:
 
 
 @rule("SD118", "error", "vllm", versioned=True)
+@when(options=SHORTHAND)
 def spec_shorthand_too_old(case: Case) -> Hits:
     """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
 
@@ -156,9 +155,8 @@ def spec_shorthand_too_old(case: Case) -> Hits:
     Good (version=0.22.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
     Sources: vllm 0.22.1 parser (first with the shorthand)
     """
-    if between(release(case), "0.22.0", None) is not False:
-        return
-    for found in case.launch.flags:
+    known = between(release(case), "0.22.0", None)
+    for found in case.launch.flags if known is False else ():
         if found.name in SHORTHAND:
             k = flag(case, "--spec-tokens")
             tokens = k.value if k is not None and k.value and not k.unresolved else "2"
@@ -185,28 +183,3 @@ def config_fix(case: Case, tokens: str) -> Fix:
     if not literal or flag(case, "--spec-tokens") is None or not tokens.isdigit():
         return Fix(text=what)
     return merge_fix(case, given, text, what, is_release_pinned(case))
-
-
-@rule("SD119", "error", "vllm", versioned=True, data="compatibility.spec_config_since")
-@when(speculative=True, parts="plan.k_schedule")
-def k_schedule_unsupported(case: Case) -> Hits:
-    """A schedule of draft tokens by batch size where the release or the layout does not take one.
-
-    Why: before 0.24.0 the key is refused; with data parallelism the schedule is switched off.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --data-parallel-size 2
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2,
-        "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
-    Good (version=0.25.1): without --data-parallel-size 2
-    Sources: vllm 0.33.0 vllm/config/vllm.py
-    """
-    if not case.plan.k_schedule or between(release(case), SINCE[KEY], None) is False:
-        return  # of the key that a release does not know SD110 speaks
-    place = flag(case, "--speculative-config")
-    if case.plan.dp > 1:
-        yield Hit(
-            f"the k schedule is switched off with data parallelism (size {case.plan.dp}); k stays "
-            f"{case.plan.k}",
-            flag=place,
-            severity="warning",
-            fix="Run one server per GPU behind a router, or give up the schedule.",
-        )

@@ -1,11 +1,12 @@
 import shlex
 from itertools import permutations
 
-from advisor.domain.nouns import Case, Fix, Flag, Severity, Span
+from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.fixes import (
+    at,
     drop_fix,
     is_release_pinned,
     rename_fix,
@@ -65,7 +66,10 @@ def unknown_flag(case: Case) -> Hits:
             continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is not None and match.abbreviated:  # a keyword, which nothing completes
-            yield short_hit(case, found, match.spelling)
+            field = match.spelling.strip("-").replace("-", "_")
+            text = f"{case.plan.engine} has no option {found.raw}: in full it is {field}"
+            fix = rename_fix(case, found, match.spelling, f"Write {field}.")
+            yield respelt(found, text, fix)
             continue
         if match is not None:
             dashes = found.origin == "ini" or "_" in found.raw
@@ -142,22 +146,16 @@ def abbreviations(case: Case) -> Hits:
     for found in case.launch.flags:
         if found.origin not in ("cli", "yaml") or not found.known or "." in found.name:
             continue
-        match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
-        if match is None or not match.abbreviated:
-            continue
-        if case.launch.form == "ray-serve":  # keywords of a class, which nothing completes
-            yield short_hit(case, found, match.spelling)
-            continue
-        missing = len(match.spelling) - len(lookup_spelling(found))
-        if 0 < missing <= 2:
-            what, word = f"Write {match.spelling}.", lookup_spelling(found)
+        word = lookup_spelling(found)
+        match = catalogue(case).match(word, catalogued_version(case))
+        if match is not None and match.abbreviated and 0 < len(match.spelling) - len(word) <= 2:
             ever = {catalogue(case).match(word, one) for one in possible(case, found)}
             same = {one and one.spelling for one in ever} == {match.spelling}
             yield Hit(
                 f"{found.raw} is read as {match.spelling} only while no other option begins so",
                 flag=found,
                 severity="info" if same else "warning",
-                fix=rename_fix(case, found, match.spelling, what),
+                fix=rename_fix(case, found, match.spelling, f"Write {match.spelling}."),
             )
 
 
@@ -189,22 +187,12 @@ def sign_hit(case: Case, found: Flag, name: str, value: str, why: str) -> Hit:
 def underscore_hit(case: Case, found: Flag) -> Hit:
     """Underscores where a parser compares as it stands: the server stops."""
     key = found.raw.replace("_", "-")
-    start = found.span.start if found.span is not None else None
-    place = Span(start=start, end=start + len(key)) if start is not None else None
+    place = at(found.span.start, len(key)) if found.span is not None else None
     where = f"{case.plan.engine} has no option {found.raw}"
     if found.origin == "ini":
         where = f"a preset has no key '{found.raw}'"
     text = f"{where}: {key} is written with dashes"
     return respelt(found, text, span_fix(case, place, key, f"Write {key}."))
-
-
-def short_hit(case: Case, found: Flag, full: str) -> Hit:
-    """A keyword or key that is only the beginning of an option."""
-    name = full.lstrip("-")
-    if found.origin == "python" or "_" in found.raw:
-        name = name.replace("-", "_")
-    text = f"{case.plan.engine} has no option {found.raw}: in full it is {name}"
-    return respelt(found, text, rename_fix(case, found, full, f"Write {name}."))
 
 
 def join_value(case: Case, found: Flag) -> Hit:
@@ -241,8 +229,7 @@ def nearest_option(case: Case, word: str) -> str | None:
     if near is None or word.replace("--no-", "--") != near.replace("--no-", "--"):
         return near
     other = word.replace("--no-disable-", "--enable-").replace("--no-enable-", "--disable-")
-    known_one = other != word and known.find(other, version or known.newest) is not None
-    return other if known_one else None
+    return other if other != word and known.find(other, version or known.newest) else None
 
 
 def close(word: str, near: str) -> bool:

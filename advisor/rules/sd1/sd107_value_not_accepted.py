@@ -102,16 +102,14 @@ def template(case: Case, flag: Flag, value: str) -> Hit | None:
     """Return a hit where a word is no template of llama.cpp's own: it becomes the whole prompt."""
     if not _WORD.fullmatch(value) or value in TEMPLATES:
         return None
-    near = None
+    near, hint = nearest(value, TEMPLATES), "llama.cpp has none of that name"
+    fix = Fix(text="Leave it out: the model brings its own template.")
     if "/" in value or value.endswith((".jinja", ".jinja2", ".txt")):
-        what = f"Write --chat-template-file {value}."
+        what, near = f"Write --chat-template-file {value}.", None
         fix = rename_fix(case, flag, "--chat-template-file", what)
         hint = "a file is given with --chat-template-file"
-    elif near := nearest(value, TEMPLATES):
+    elif near:
         fix, hint = set_fix(case, flag, near, f"Write {near}."), f"did you mean {near}?"
-    else:
-        fix = Fix(text="Leave it out: the model brings its own template.")
-        hint = "llama.cpp has none of that name"
     return Hit(
         f"{flag.raw} takes the text of a template or the name of one that is built in, not "
         f"'{value}'; {hint}",

@@ -8,7 +8,7 @@ from advisor.domain.spelling import letters_apart, nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import flag, is_gguf, is_hybrid
+from advisor.rules.kit.case import certain, flag, is_gguf, is_hybrid
 from advisor.rules.kit.fixes import replace_fix, set_fix
 from advisor.rules.kit.values import word_apart
 
@@ -41,31 +41,23 @@ FAMILIES = {
 
 
 def no_name(case: Case, place: Flag | None) -> Hit | None:
-    """The hit of an address, a misspelt ending, or a name that is nearly known."""
+    """The hit of an address, or of a name that is nearly known."""
     given = (place.value if place is not None else None) or case.launch.model or ""
-    meant = said = None
     stops: Severity | None = None
     if found := _ADDRESS.fullmatch(given):
-        meant, said = found[1], f"{given} is an address: a model is named OWNER/NAME"
-    elif not is_gguf(case) and "/" not in given and "." in given:
-        checkpoints = case.facts.model.checkpoints if case.facts.model is not None else ()
-        whole = [c.repository for c in checkpoints if (c.repository or "").endswith(f"/{given}")]
-        if len(whole) == 1:
-            meant = whole[0]
-            said = f"{given} is a folder here, or nothing: the repository is {meant}"
-            container = case.launch.container
-            inside = container is not None and container.image and container.kind != "comment"
-            stops = None if inside else "info"
-    elif not is_gguf(case) and (owner := near_owner(given)) is not None:
-        meant = f"{owner}/{given.partition('/')[2]}"
-        said, stops = f"{given} is not published under that name: {meant} is", "warning"
-    elif not is_gguf(case) and (near := near_repository(given)) is not None:
-        meant, said = near, f"{given} is not published under that name: {near} is"
-    if said is None or meant is None:
+        meant, text = found[1], f"{given} is an address: a model is named OWNER/NAME"
+    elif is_gguf(case):
+        return None
+    elif (owner := near_owner(given)) is not None:
+        meant, stops = f"{owner}/{given.partition('/')[2]}", "warning"
+        text = f"{given} is not published under that name: {meant} is"
+    elif (near := near_repository(given)) is not None:
+        meant, text = near, f"{given} is not published under that name: {near} is"
+    else:
         return None
     what = f"Write {meant}."
     return Hit(
-        said,
+        text,
         flag=place,
         line=case.launch.line if place is None else 0,
         severity=stops,
@@ -75,17 +67,18 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
 
 def no_gguf(case: Case) -> Hit | None:
     """The hit of what is no GGUF, or not in the form that its option takes."""
-    repo, model = flag(case, "--hf-repo"), flag(case, "--model")
-    given = repo.value or "" if repo is not None and not repo.unresolved else ""
+    repo, model = certain(case, "--hf-repo"), flag(case, "--model")
+    given = (repo.value if repo is not None else None) or ""
     if repo is not None and (found := _FILE.fullmatch(given)) is not None:
-        name = found[2]
+        what = f"--hf-file {found[2]}"
+        alone = repo.origin == "cli" and flag(case, "--hf-file") is None
         return Hit(
             f"{repo.raw} takes OWNER/NAME:QUANTISATION; a file of the repository is given with "
             "--hf-file",
             flag=repo,
-            fix=set_fix(case, repo, f"{found[1]} --hf-file {name}", f"Write --hf-file {name}.")
-            if repo.origin == "cli" and flag(case, "--hf-file") is None
-            else f"Write --hf-file {name}.",
+            fix=set_fix(case, repo, f"{found[1]} {what}", f"Write {what}.")
+            if alone
+            else f"Write {what}.",
             sources=("ggml-org/llama.cpp common/arg.cpp (common_download_resolve)",),
             sole=True,
         )
@@ -169,24 +162,23 @@ def gguf_owner(name: str) -> str | None:
 
 def beside_model(case: Case) -> Hit | None:
     """A draft or a projector that is no file, or not of this model."""
-    for beside in ("--spec-draft-model", "--mmproj"):
-        cut = flag(case, beside)
-        if cut is not None and not cut.unresolved and _CUT.search((cut.value or "").lower()):
+    for name in ("--spec-draft-model", "--mmproj"):
+        cut = certain(case, name)
+        if cut is not None and _CUT.search((cut.value or "").lower()):
             return Hit(
                 f"{cut.raw} {cut.value} names no file: a GGUF ends in .gguf",
                 flag=cut,
                 fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf after it."),
             )
-    projector = flag(case, "--mmproj")
-    if projector is not None and not projector.unresolved:
-        own, theirs = family(case.plan.model or ""), family(projector.value or "")
-        if own and theirs and own != theirs:
-            return Hit(
-                f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
-                flag=projector,
-                fix="Give the projector from the model's own repository.",
-                sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
-            )
+    projector = certain(case, "--mmproj")
+    own, theirs = family(case.plan.model or ""), family((projector and projector.value) or "")
+    if projector is not None and own and theirs and own != theirs:
+        return Hit(
+            f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
+            flag=projector,
+            fix="Give the projector from the model's own repository.",
+            sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
+        )
     return None
 
 
@@ -221,51 +213,48 @@ def other_engines_model(case: Case) -> Hits:
     Sources: vllm-project/recipes Qwen3.6; ggml-org/llama.cpp README; sgl-project/sgl-cookbook
         Qwen3.6
     """
-    name = (case.plan.model or "").lower()
-    place = flag(case, *MODEL_FLAGS)
+    place, name = flag(case, *MODEL_FLAGS), (case.plan.model or "").lower()
     if not name or (place is not None and place.unresolved) or "$" in name:
         return
-    if (hit := no_name(case, place)) is not None:
+    if hit := no_name(case, place) or (no_gguf(case) if is_gguf(case) else None):
         yield hit
-        return
-    if is_gguf(case) and (hit := no_gguf(case)) is not None:
-        yield hit
-        return
-    if is_gguf(case):
-        if place is None and not case.launch.emitted:
-            return  # named elsewhere in the file
-        bare, option = name.split(":")[0], place.name if place is not None else ""
-        listed = option == "--hf-repo" and bare in repositories()
-        if "gguf" not in bare and (listed or any(word in bare for word in HF_WORDS)):
-            yield Hit(
-                f"llama-server loads GGUF files; {case.plan.model} is a repository of safetensors "
-                f"for vLLM or SGLang",
-                flag=place,
-                fix="Give a GGUF file with -m, or a GGUF repository with -hf.",
-            )
-        elif place is not None and option == "--model" and _REPOSITORY.fullmatch(bare):
-            what = f"Write -hf {place.value}."
-            yield Hit(
-                f"-m takes a file, and {case.plan.model} is a repository: -hf takes one",
-                flag=place,
-                fix=replace_fix(case, place, f"-hf {place.value}", what),
-            )
-        elif place is not None and option == "--model" and _CUT.search(bare):
-            yield Hit(
-                f"{case.plan.model} names no file: a GGUF ends in .gguf",
-                flag=place,
-                severity="warning",
-                fix=set_fix(case, place, f"{place.value}.gguf", "Write .gguf after it."),
-            )
-    elif name.endswith(".gguf") or name.endswith("-gguf") or "-gguf:" in name:
+    elif is_gguf(case) and place is not None:
+        yield from no_file(case, place, name.split(":")[0])
+    elif not is_gguf(case) and (name.endswith((".gguf", "-gguf")) or "-gguf:" in name):
         speculates = case.plan.method != "none"
-        if not speculates and is_hybrid(case) is not True:
-            return  # plain architectures load
+        if speculates or is_hybrid(case):  # plain architectures load
+            yield Hit(
+                f"{case.plan.model} is a GGUF: {case.plan.engine} does not load the Qwen hybrids "
+                "or an MTP head from one",
+                flag=place,
+                severity="error" if speculates else "warning",
+                fix="Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
+                "use llama-server.",
+            )
+
+
+def no_file(case: Case, place: Flag, bare: str) -> Hits:
+    """A repository where llama-server takes a file, or a file without its ending."""
+    option, model = place.name, case.plan.model
+    listed = option == "--hf-repo" and bare in repositories()
+    if "gguf" not in bare and (listed or any(word in bare for word in HF_WORDS)):
         yield Hit(
-            f"{case.plan.model} is a GGUF: {case.plan.engine} does not load the Qwen hybrids or "
-            f"an MTP head from one",
+            f"llama-server loads GGUF files; {model} is a repository of safetensors for vLLM or "
+            "SGLang",
             flag=place,
-            severity="error" if speculates else "warning",
-            fix="Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
-            "use llama-server.",
+            fix="Give a GGUF file with -m, or a GGUF repository with -hf.",
+        )
+    elif option == "--model" and _REPOSITORY.fullmatch(bare):
+        what = f"Write -hf {place.value}."
+        yield Hit(
+            f"-m takes a file, and {model} is a repository: -hf takes one",
+            flag=place,
+            fix=replace_fix(case, place, f"-hf {place.value}", what),
+        )
+    elif option == "--model" and _CUT.search(bare):
+        yield Hit(
+            f"{model} names no file: a GGUF ends in .gguf",
+            flag=place,
+            severity="warning",
+            fix=set_fix(case, place, f"{place.value}.gguf", "Write .gguf after it."),
         )

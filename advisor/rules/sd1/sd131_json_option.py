@@ -164,7 +164,8 @@ def check_type(
     if said is None or value is None:
         return
     shown = json.dumps(value)[:60]
-    meant = likely_json(str(row.get("type", "")), value)
+    kind = next((one for one in ("int", "float") if str(row.get("type")).startswith(one)), None)
+    meant = likely_number(kind, value) if kind and isinstance(value, str) else None
     what = f"Write {meant}." if meant is not None else f"Give '{key}' {said}."
     yield Hit(
         f"'{key}'{where} takes {said}, not {shown}",
@@ -173,18 +174,6 @@ def check_type(
         versions="all catalogued releases",
         slip=True,
     )
-
-
-def likely_json(kind: str, value: Any) -> str | None:
-    """The value in JSON as it was most likely meant."""
-    if kind.startswith("list[int") and isinstance(value, str | int):
-        numbers = [part.strip() for part in str(value).strip("[]() ").split(",")]
-        return f"[{', '.join(numbers)}]" if all(one.isdigit() for one in numbers) else None
-    if kind.startswith("list[str") and isinstance(value, str):
-        return json.dumps([value])
-    if kind.startswith(("int", "float")) and isinstance(value, str):
-        return likely_number("int" if kind.startswith("int") else "float", value)
-    return None
 
 
 def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Hits:
