@@ -145,7 +145,7 @@ def estimate_beside(
     batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points)
     bills = (*question.bills, *(bill for _, bill in others))
     written = _slice_estimates(batch, 0, (facts, plans, bills))
-    return written, SideAnswers(beside, batch.beside, layouts=question.layouts)
+    return written, SideAnswers(beside, batch.story.beside, layouts=question.layouts)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:

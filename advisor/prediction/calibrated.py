@@ -71,19 +71,13 @@ class Priced(NamedTuple):
         return np.where(self.crowded & (name == "output_tok_s"), float(HELD_SD), 0.0)
 
 
-class Calibrated(NamedTuple):
-    """Predictions and baselines by metric, and by how much log tokens per step move, (N,) each."""
-
-    found: dict[str, Predicted]
-    baselines: dict[str, Floats]
-    levels: dict[str, Level]
-    tokens: Floats
-    told: Floats  # share of the variance of the output tok/s gain that the own runs explain
-
-
-def with_own_runs(own: RunCases, priced: Priced, model: Model) -> Calibrated:
-    """The predictions of one machine once its own runs are known: shifted, and narrower near them.
-    `priced`: the N cases and then `own.points`.
+def with_own_runs(
+    own: RunCases, priced: Priced, model: Model
+) -> tuple[dict[str, Predicted], dict[str, Floats], dict[str, Level], Floats, Floats]:
+    """The predictions of one machine once its own runs are known, shifted and narrower near them,
+    baselines and levels by metric; by how much log tokens per step move, and the share of the
+    variance of the output tok/s gain that the own runs explain, (N,) each. `priced`: the N cases
+    and then `own.points`.
     """
     asked = priced.take(slice(0, len(own.context)))
     found, tokens, told = dict(asked.found), np.zeros(len(own.context)), np.zeros(len(own.context))
@@ -104,7 +98,7 @@ def with_own_runs(own: RunCases, priced: Priced, model: Model) -> Calibrated:
             if name == "output_tok_s":
                 told[rows] = 1 - made.scale**2
     measured = {name: asked.baselines[name] * np.exp(level.log) for name, level in levels.items()}
-    return Calibrated(found, measured, levels, tokens, told)
+    return found, measured, levels, tokens, told
 
 
 def observe(own: RunCases, priced: Priced, context: int) -> Observations | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,64 +12,47 @@ from advisor.domain.normal import Z10
 from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, memory
-from advisor.perf.arrays import Floats, Mask
+from advisor.perf.arrays import Floats
 from advisor.perf.encoding import own_cases
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.perf.sizes import device
 from advisor.prediction.artefact import load
-from advisor.prediction.decision import ESTIMATED, goal_chances, plain_sd, token_wait
-from advisor.prediction.intervals import Predicted
+from advisor.prediction.decision import goal_chances, plain_sd, token_wait
 from advisor.prediction.model import Model
-from advisor.prediction.predict import BASES, Medians, as_one_story
+from advisor.prediction.predict import BASES, Story, as_one_story
 from advisor.prediction.switches import with_overflow
-
-if TYPE_CHECKING:
-    from advisor.prediction.calibrated import Level
 
 NARROW = sourced(1.5, "ratio", "own choice: p90 over p10 of a size that is known", "chosen")
 
 
 def estimate(facts: Facts, plans: Sequence[Plan], model: Model | None = None) -> list[Estimate]:
     """One estimate per plan, in order. Raises AdvisorError where the model file is missing."""
-    return estimate_many([(facts, plan) for plan in plans], model)
-
-
-def estimate_many(
-    cases: Sequence[tuple[Facts, Plan]], model: Model | None = None
-) -> list[Estimate]:
-    """One estimate per (facts, plan): loads and plans may differ."""
-    if not cases:
+    if not plans:
         return []
-    batch = predict_batch(cases, model)
-    return [batch.estimate(i) for i in range(len(cases))]
+    batch = predict_batch([(facts, plan) for plan in plans], model)
+    return [batch.estimate(i) for i in range(len(plans))]
 
 
 class Batch(NamedTuple):
     """What was computed for N cases at once, said as Estimates only when asked for."""
 
     cases: Sequence[tuple[Facts, Plan]]
-    found: Mapping[str, Predicted]  # by metric
-    baselines: Mapping[str, Floats]
-    lengths: tuple[Floats, Floats, Floats]  # 10th, 50th and 90th percentile of the tokens per step
-    known: Mask  # whether an acceptance was stated
+    story: Story
+    lengths: Floats  # 10th, 50th and 90th percentile of the tokens per step (3, N)
     chances: Floats  # of a gain, for the goal of each case
-    terms: Mapping[str, Floats]
-    beside: Medians
-    told: Floats  # share of the variance that own runs explain
-    levels: Mapping[str, Level]  # what own runs say of the baselines; empty without any
 
     def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
         """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
-        facts, plan = self.cases[i]
+        (facts, plan), story = self.cases[i], self.story
         made = {}
-        for name in ESTIMATED:
-            speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
-            made[name] = with_levels(
-                speedup, base, self._plain_sd(name, i, plan.tp * plan.pp), name
-            )
-        basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
-        low, middle, high = (float(length[i]) for length in self.lengths)
+        for name, found in story.found.items():
+            quantiles = {part: float(getattr(found, part)[i]) for part in ("p10", "p50", "p90")}
+            speedup = Interval(**quantiles)
+            base, plain = story.baselines[name][i], self._plain_sd(name, i, plan.tp * plan.pp)
+            made[name] = with_levels(speedup, float(base), plain, name)
+        basis = BASES[min(int(story.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
+        low, middle, high = self.lengths[:, i].tolist()
         return Estimate(
             output_tok_s=made["output_tok_s"],
             tpot_ms=made["tpot"],
@@ -77,16 +61,16 @@ class Batch(NamedTuple):
             p_gain=float(self.chances[i]),
             memory=bill if bill is not None else memory.bill(facts, plan),
             basis=basis,
-            terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
-            notes=_notes(facts, bool(self.known[i])),
-            measured_gain=float(self.found["output_tok_s"].measured_gain[i]),
-            own_share=float(self.told[i]),
+            terms={name: round(float(value[i]), 4) for name, value in story.terms.items()},
+            notes=_notes(facts, bool(story.belief.known[i])),
+            measured_gain=float(story.found["output_tok_s"].measured_gain[i]),
+            own_share=float(story.told[i]),
         )
 
     def _plain_sd(self, name: str, i: int, devices: int) -> float:
         """Sd of the level without speculation of case i, less where it was measured."""
         plain = plain_sd(name, devices)
-        level = self.levels.get(name)
+        level = self.story.levels.get(name)
         if level is None:
             return plain
         share, sd = float(level.share[i]), float(level.sd[i])
@@ -131,41 +115,21 @@ def predict_batch(
     of the cases, others whose medians are wanted as well.
     """
     model = model or load()
-    points = _points(cases)
-    whole = as_one_story(
-        points,
-        model,
-        lambda full: of_cases(cases, full),
-        own_cases.of_cases(cases),
-        beside(points) if beside is not None else None,
-    )
-    spill = np.array([overflow_chance(*case) for case in cases]) * (1 - whole.told)
-    steps = {
+    parts = [[*rows] for _, rows in groupby(cases, lambda case: id(case[0]))]
+    points = from_questions([(rows[0][0], [plan for _, plan in rows]) for rows in parts])
+    own, others = own_cases.of_cases(cases), beside(points) if beside is not None else None
+    story = as_one_story(points, model, lambda full: of_cases(cases, full), own, others)
+    spill = np.array([overflow_chance(*case) for case in cases]) * (1 - story.told)
+    found = {
         name: with_overflow(one, spill) if name != "ttft" else one
-        for name, one in whole.found.items()
+        for name, one in story.found.items()
     }
-    whole = whole._replace(found=steps)
-    belief = whole.belief
-    low, middle, high = (
-        np.clip(length * np.exp(whole.more), 1.0, belief.k + 1)
-        for length in (belief.tau_at(-Z10), belief.tau, belief.tau_at(Z10))
-    )
-    lengths = (low, middle, high)
+    belief = story.belief
+    tokens = np.stack([belief.tau_at(-Z10), belief.tau, belief.tau_at(Z10)])
+    lengths = np.clip(tokens * np.exp(story.more), 1.0, belief.k + 1)
     goals: list[Goal] = [facts.goal or "balanced" for facts, _ in cases]
-    paid = token_wait(whole.queues, whole.found["ttft"].p50)
-    chances = goal_chances(goals, paid, whole.found)
-    return Batch(
-        cases,
-        whole.found,
-        whole.baselines,
-        lengths,
-        belief.known,
-        chances,
-        whole.terms,
-        whole.beside,
-        whole.told,
-        whole.levels,
-    )
+    chances = goal_chances(goals, token_wait(story.queues, found["ttft"].p50), found)
+    return Batch(cases, story._replace(found=found), lengths, chances)
 
 
 def overflow_chance(facts: Facts, plan: Plan) -> float:
@@ -177,24 +141,9 @@ def overflow_chance(facts: Facts, plan: Plan) -> float:
     return device.overflow_chance(memory.bill(facts, plan).short_gib or 0.0)
 
 
-def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:
-    parts: list[tuple[Facts, list[Plan]]] = []
-    start = 0
-    for stop in range(1, len(cases) + 1):
-        if stop == len(cases) or cases[stop][0] is not cases[start][0]:
-            parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
-            start = stop
-    return from_questions(parts)
-
-
-def _interval(found: Predicted, i: int) -> Interval:
-    return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
-
-
 def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
-    out = []
     if not known:
-        out.append("acceptance is a prior from published measurements, not measured on this load")
-    elif facts.request is not None:
-        out.append("acceptance as given; later draft positions than it tells are inferred")
-    return tuple(out)
+        return ("acceptance is a prior from published measurements, not measured on this load",)
+    if facts.request is not None:
+        return ("acceptance as given; later draft positions than it tells are inferred",)
+    return ()

@@ -56,7 +56,7 @@ class Predicted(NamedTuple):
     measured_gain: Floats  # how far it was measured and gained, 0 to 1
     open: Floats  # variance of the log speed-up that acceptance leaves open
 
-    def take(self, rows: Ints) -> Predicted:
+    def take(self, rows: Ints | slice) -> Predicted:
         """Those of some of the points (M,)."""
         columns: Any = (column[rows] for column in self)
         return Predicted(*columns)

@@ -8,7 +8,7 @@ what a queue, the user's own runs and documented losses add. A question (estimat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -155,20 +155,6 @@ class Medians(NamedTuple):
         return float(self.tau[i]), {name: float(np.exp(v[i])) for name, v in self.means.items()}
 
 
-def medians(
-    found: Mapping[str, Predicted],
-    belief: acc.AcceptanceBelief,
-    decoding: Floats,
-    start: int,
-    stop: int,
-) -> Medians:
-    """Points `start` to `stop` of `all_metrics`; `decoding`: a step's log gain beside TPOT's."""
-    logs = {name: np.log(one.p50[start:stop]) for name, one in found.items()}
-    means = {name: one.mean[start:stop] for name, one in found.items()}
-    means["request_tok_s"] = means["tpot"] + decoding[start:stop]
-    return Medians(belief.tau[start:stop], logs, means)
-
-
 class Story(NamedTuple):
     """What is expected of N points in all three metrics, as one story."""
 
@@ -205,9 +191,13 @@ def as_one_story(
     parts += [beside] if beside is not None else []
     whole = arrays.concat(parts) if len(parts) > 1 else points
     every, full, belief, decoding = all_metrics(whole, model)
-    others = medians(every, belief, decoding, priced.stop, len(whole))
+    rest = slice(priced.stop, len(whole))
+    logs = {name: np.log(one.p50[rest]) for name, one in every.items()}
+    means = {name: one.mean[rest] for name, one in every.items()}
+    means["request_tok_s"] = means["tpot"] + decoding[rest]
+    others = Medians(belief.tau[rest], logs, means)
     full, belief = full.take(priced), belief.take(priced)
-    found = {name: _part(one, 0, priced.stop) for name, one in every.items()}
+    found = {name: one.take(priced) for name, one in every.items()}
     base = schedule.replay(full, model.speeds, belief.tau, "base")
     baselines = {
         "output_tok_s": base.output_tok_s,
@@ -223,9 +213,9 @@ def as_one_story(
 
         crowded = np.asarray(terms["requests_verify"] < terms["requests_base"])
         computed = calibrated.Priced(whole.take(priced), full, found, baselines, crowded)
-        made, rows = calibrated.with_own_runs(own, computed, model), slice(0, count)
-        found, baselines, more, told = made.found, made.baselines, made.tokens, made.told
-        levels, full, belief = made.levels, full.take(rows), belief.take(rows)
+        found, baselines, levels, more, told = calibrated.with_own_runs(own, computed, model)
+        rows = slice(0, count)
+        full, belief = full.take(rows), belief.take(rows)
         terms = {name: term[rows] for name, term in terms.items()}
     story = Story(found, baselines, terms, belief, others, more, told, levels)
     seen = documented.observe(setting(full), full)
@@ -255,7 +245,9 @@ def all_metrics(
         raw = _exact_raw(model, points, metrics)
         asked, full = (one.take(rows).replace(metric=metric) for one in (points, raw.full))
         whole = _finish(model, asked, full, raw)
-    found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
+    found = {
+        name: whole.take(slice(i * count, (i + 1) * count)) for i, name in enumerate(ESTIMATED)
+    }
     return found, raw.full, raw.belief, raw.decoding
 
 
@@ -264,8 +256,3 @@ def _exact_raw(model: Model, points: arrays.Points, metrics: Sequence[arrays.Cod
     ready, full = prepare(points)
     belief = intervals.pin_acceptance(acc.believe(model.acceptance, ready), ready)
     return model.price(points, full, belief, metrics)
-
-
-def _part(whole: Predicted, start: int, stop: int) -> Predicted:
-    columns: Any = (column[start:stop] for column in whole)
-    return Predicted(*columns)

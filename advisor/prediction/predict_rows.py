@@ -11,7 +11,7 @@ import csv
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import TextIOWrapper
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -40,26 +40,6 @@ class RowCount(NamedTuple):
     errors: int
     first: str | None = None  # the first row's error, of those with one
     strange: tuple[str, ...] = ()  # what is wrong with names of hardware that nobody knows
-
-
-def predict(
-    rows: Sequence[Mapping[str, Any]],
-    columns: predict_table.PredictColumns | None = None,
-) -> list[dict[str, Any]]:
-    """Predicted speed-ups for rows with the columns of the measurement table; one result per row,
-    in order. `columns` predicts a table's columns.
-
-    A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a
-    list of mappings.
-    """
-    table = [] if isinstance(rows, Mapping | str) else list(rows)
-    if isinstance(rows, Mapping | str) or not all(isinstance(row, Mapping) for row in table):
-        raise AdvisorError(
-            "predict takes a list of rows, each a mapping from column to value: predict([row])"
-        )
-    return predict_table.predict_dicts(
-        [{"speedup_metric": predict_table.DEFAULT_METRIC, **row} for row in table], predict=columns
-    )
 
 
 def predict_rows(

@@ -6,13 +6,12 @@ A table is handed over by column: many rows repeat their words, and what is read
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.nouns import LLM
+from advisor.domain.nouns import LLM, AdvisorError
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays
@@ -39,7 +38,6 @@ NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS = 4
 LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
-MOST_ROWS = 2**17  # worked out at once
 _ENDLESS = "the row's numbers lead to no finite prediction"
 _MTP = arrays.METHOD_CODE["mtp"]
 _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")
@@ -68,29 +66,9 @@ def predict_columns(
     columns: Columns, count: int, model: Model | None = None, complete: Complete | None = None
 ) -> dict[str, list[Any]]:
     """The FIELDS as columns, for a table's columns of `count` cells; None where there is no value.
-    Never raises for a row. A long table is worked out part by part, in bounded memory. `complete`
-    fills in what a row leaves blank of a server's limits (of MOST_ROWS rows at most).
+    Never raises for a row. `complete` fills in what a row leaves blank of a server's limits.
     """
-    return in_parts(columns, count, lambda part, size: _columns(part, size, model, complete))
-
-
-def in_parts(columns: Columns, count: int, predict: PredictColumns) -> dict[str, list[Any]]:
-    """The same for at most MOST_ROWS rows at once."""
-    if count <= MOST_ROWS:
-        return predict(columns, count)
-    made: dict[str, list[Any]] = {name: [] for name in FIELDS}
-    for start in range(0, count, MOST_ROWS):
-        stop = min(start + MOST_ROWS, count)
-        part = {name: cells[start:stop] for name, cells in columns.items()}
-        for name, values in predict(part, stop - start).items():
-            made[name] += values
-    return made
-
-
-def _columns(
-    columns: Columns, count: int, model: Model | None, complete: Complete | None
-) -> dict[str, list[Any]]:
-    found, points, errors, open_ = _compute(columns, count, model, complete)
+    found, points, errors, open_ = compute(columns, count, model, complete)
     numbers = [np.asarray(getattr(found, name.removeprefix("speedup_"))) for name in NUMBERS]
     endless = ~np.isfinite(np.stack(numbers)).all(axis=0)
     for i in np.flatnonzero(endless).tolist():
@@ -124,17 +102,10 @@ def overflow(points: arrays.Points) -> Mask:
 
 def compute(
     columns: Columns, count: int, model: Model | None = None, complete: Complete | None = None
-) -> tuple[Predicted, arrays.Points, list[str | None]]:
-    """The same in full precision: predictions, the points as read, and an error or None a row."""
-    return _compute(columns, count, model, complete)[:3]
-
-
-def _compute(
-    columns: Columns, count: int, model: Model | None, complete: Complete | None
 ) -> tuple[Predicted, arrays.Points, list[str | None], Mask]:
-    """The same, and the rows that depend on what is not predicted: layers of llama.cpp behind a
-    network link, slots that only an error of their bill lets fit, and an MTP head that the model
-    is not known to have (N,).
+    """The same in full precision: predictions, the points as read, an error or None a row, and the
+    rows that depend on what is not predicted: layers of llama.cpp behind a network link, slots that
+    only an error of their bill lets fit, and an MTP head that the model is not known to have (N,).
     """
     read = _with_text(columns, count)
     table: Mapping[str, Column] = {
@@ -243,19 +214,23 @@ def _with_text(columns: Columns, count: int) -> Columns:
 
 
 def predict_dicts(
-    rows: Sequence[Mapping[str, Any]],
-    model: Model | None = None,
-    predict: PredictColumns | None = None,
+    rows: Sequence[Mapping[str, Any]], predict: PredictColumns = predict_columns
 ) -> list[dict[str, Any]]:
     """The FIELDS for rows with the columns of measured runs, in order, as `predict` makes them of
-    columns. Never raises for a row.
+    columns; a row that names no metric is about output_tok_s. Never raises for a row, but
+    AdvisorError where `rows` is no list of mappings.
     """
-    if not rows:
+    table = [] if isinstance(rows, Mapping | str) else list(rows)
+    if isinstance(rows, Mapping | str) or not all(isinstance(row, Mapping) for row in table):
+        raise AdvisorError(
+            "predict takes a list of rows, each a mapping from column to value: predict([row])"
+        )
+    if not table:
         return []
-    names = {str(name) for row in rows for name in row}
-    columns = {name: [_cell(row.get(name)) for row in rows] for name in names}
-    predict = predict or partial(predict_columns, model=model)
-    found = predict(columns, len(rows))
+    table = [{"speedup_metric": DEFAULT_METRIC, **row} for row in table]
+    names = {str(name) for row in table for name in row}
+    columns = {name: [_cell(row.get(name)) for row in table] for name in names}
+    found = predict(columns, len(table))
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 

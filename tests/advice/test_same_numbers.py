@@ -136,7 +136,7 @@ def test_a_row_is_predicted_as_the_question_is(engine: str) -> None:
                 rows.append(row | {"speedup_metric": name})
                 said.append((metric.speedup.p10, metric.speedup.p50, metric.speedup.p90))
     assert len(rows) > 500
-    found, _, errors = predict_table.compute(
+    found, _, errors, _ = predict_table.compute(
         {name: [row[name] for row in rows] for name in rows[0]}, len(rows)
     )
     assert not any(errors)

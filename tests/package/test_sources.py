@@ -49,7 +49,7 @@ TOLERANCES = {
     "prediction/predict.py": {"PIECE"},
     "prediction/switches.py": {"HALVINGS", "LEAST_GAP", "SWITCHES"},
     "prediction/predict_rows.py": {"BATCH"},
-    "prediction/predict_table.py": {"DIGITS", "MOST_ROWS"},
+    "prediction/predict_table.py": {"DIGITS"},
 }
 
 

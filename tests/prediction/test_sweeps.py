@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from advisor.advice.rows import predict as questions
 from advisor.perf import arrays
 from advisor.perf.encoding import encode_rows
 from advisor.prediction import cell_pairs, predict, predict_table
@@ -56,7 +57,6 @@ def test_rows_of_a_sweep_are_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> N
     alone = [predict_table.predict_dicts([row])[0] for row in rows[::6]]
     assert len({row["decision"] for row in alone}) == 3  # not a sweep of one answer
     monkeypatch.setattr(predict, "PIECE", 64)
-    monkeypatch.setattr(predict_table, "MOST_ROWS", 250)
     monkeypatch.setattr(cell_pairs, "WORTH_SORTING", 1)
     together = predict_table.predict_dicts(rows)[::6]
     for row, one, many in zip(rows[::6], alone, together, strict=True):
@@ -64,6 +64,12 @@ def test_rows_of_a_sweep_are_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> N
         assert {name: many[name] for name in words} == {name: one[name] for name in words}, row
         for name in predict_table.NUMBERS:
             assert many[name] == pytest.approx(one[name], abs=2e-4), (name, row)
+
+
+def test_a_long_table_is_worked_out_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = questions.predict(sweep(30))
+    monkeypatch.setattr(questions, "MOST_ROWS", 7)
+    assert questions.predict(sweep(30)) == whole
 
 
 def test_points_taken_from_others_are_those_points() -> None:

@@ -98,11 +98,10 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
         plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline alone is read
         counts.append((len(arms) or 1, bool(arms)))
     batch = estimates.predict_batch(in_steps(facts, plans))
-    crowded = batch.terms["requests_verify"] < batch.terms["requests_base"]
-    wait = token_wait(crowded, batch.found["ttft"].p50)
+    wait = token_wait(batch.story.queues, batch.story.found["ttft"].p50)
     weights = [*zip(goal_weights(facts.goal or "balanced", wait), ESTIMATED, strict=True)]
     low, middle, high = (
-        sum(weight * np.log(getattr(batch.found[name], part)) for weight, name in weights)
+        sum(weight * np.log(getattr(batch.story.found[name], part)) for weight, name in weights)
         for part in ("p10", "p50", "p90")
     )
     worth = utility.expected_utility(low, middle, high)  # to the goal, in log speed-up
@@ -120,15 +119,15 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
     """What a layout gives: with the speculation of `row` where that is worth anything."""
 
     def level(name: str) -> float:
-        gain = float(batch.found[name].p50[row]) if worth else 1.0
-        value = float(batch.baselines[name][row])
+        gain = float(batch.story.found[name].p50[row]) if worth else 1.0
+        value = float(batch.story.baselines[name][row])
         return value * gain if name == "output_tok_s" else value / gain
 
     asked = facts.request
     limits = {"tpot": asked.max_tpot_ms, "ttft": asked.max_ttft_ms} if asked is not None else {}
     met = sum(limit is not None and level(name) <= limit for name, limit in limits.items())
     name = facts.goal if facts.goal in ("tpot", "ttft") else "output_tok_s"
-    plain = float(batch.baselines[name][row])
+    plain = float(batch.story.baselines[name][row])
     speed = plain * busy(facts, base) if name == "output_tok_s" else 1e3 / plain
     return Layout(base, met, speed * float(np.exp(worth)), speed)
 

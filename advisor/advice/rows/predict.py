@@ -17,6 +17,7 @@ from advisor.perf.encoding.cells import read_words
 from advisor.prediction import predict_rows as tables
 from advisor.prediction import predict_table
 
+MOST_ROWS = 2**17  # worked out at once
 # What tells that a row was run
 RESULTS = (
     "run_id", "source_id", "speedup", "output_tok_s", "request_tok_s", "tpot_ms", "ttft_ms",
@@ -28,7 +29,7 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     blank: output_tok_s); one result per row, in order. Raises AdvisorError for what is no list of
     mappings.
     """
-    return tables.predict(rows, predict_columns)
+    return predict_table.predict_dicts(rows, predict_columns)
 
 
 def predict_rows(source: Path, target: Path) -> tables.RowCount:
@@ -39,8 +40,15 @@ def predict_rows(source: Path, target: Path) -> tables.RowCount:
 
 
 def predict_columns(columns: Columns, count: int) -> dict[str, list[Any]]:
-    """The predictions as columns, for a table's columns of `count` cells."""
-    return predict_table.in_parts(columns, count, _predict_part)
+    """The predictions as columns, for a table's columns of `count` cells; a long table part by
+    part, in bounded memory.
+    """
+    made: dict[str, list[Any]] = {name: [] for name in predict_table.FIELDS}
+    for start in range(0, count, MOST_ROWS):
+        part = {name: cells[start : start + MOST_ROWS] for name, cells in columns.items()}
+        for name, values in _predict_part(part, min(MOST_ROWS, count - start)).items():
+            made[name] += values
+    return made
 
 
 def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
