@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,22 +38,24 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
 
 def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
     """The plans of several questions in order: a table costs the same for one as for fifty."""
-    rows: list[dict[str, object]] = []
+    bases: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     counts: Counts = {}
     for facts, plans in questions:
-        base = _machine(facts) | _request_columns(facts)
-        rows += [base | _plan_columns(facts, plan, base, counts) for plan in plans]
-    lacking = {
-        "given_conditional": np.full(P.MAX_K, cells.NAN),
-        **dict.fromkeys(P.CODE_FIELDS, 0),
+        bases.append(_machine(facts) | _request_columns(facts))
+        rows += [_plan_columns(facts, plan, bases[-1], counts) for plan in plans]
+    sizes = [len(plans) for _, plans in questions]
+    columns = {name: np.repeat(column, sizes, axis=0) for name, column in _join(bases).items()}
+    return P.build(len(rows), columns | _join(rows))
+
+
+def _join(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Their columns; where a row lacks one, what `points.build` would put there."""
+    lacking = {**dict.fromkeys(P.CODE_FIELDS, 0), "given_conditional": [cells.NAN] * P.MAX_K}
+    return {
+        name: [row.get(name, lacking.get(name, cells.NAN)) for row in rows]
+        for name in {name for row in rows for name in row}
     }
-    return P.build(
-        len(rows),
-        {
-            name: [row.get(name, lacking.get(name, cells.NAN)) for row in rows]
-            for name in {name for row in rows for name in row}
-        },
-    )
 
 
 SHARED_LAYERS = ("tensor", "graph")  # llama.cpp's and ik_llama.cpp's name of the same
@@ -60,8 +63,9 @@ _MACHINE = ("hardware", "model", "shape", "quant")
 # what the count of requests that fit (memory.max_requests) reads beside them, the drafters and the
 # plan; not how many are sent
 _COUNTED = ("engine", "engine_version", "gpus", "thinking", "ctx_tokens", "output_tokens")
-# plan and facts -> requests; kept while the questions that hold both are encoded, no longer
-Counts = dict[tuple[Plan, tuple[object, ...]], float]
+# facts, or a plan by identity and they -> the plan and its requests; kept while the questions that
+# hold both are encoded, no longer
+Counts = dict[tuple[object, ...], tuple[Plan | None, float]]
 
 
 def _machine(facts: Facts) -> dict[str, object]:
@@ -109,14 +113,14 @@ def _limits(facts: Facts, plan: Plan, counts: Counts) -> dict[str, object]:
         *(id(getattr(facts, part)) for part in (*_MACHINE, "drafters")),
         *(getattr(facts, part) for part in _COUNTED),
     )
-
-    def count(arm: Plan) -> float:
-        if (arm, room) not in counts:
-            counts[arm, room] = _count(facts, arm)
-        return counts[arm, room]
-
-    before = count(memory.without_drafts(plan).model_copy(update={"max_num_seqs": None}))
-    after = before if plan.method == "none" else count(plan)
+    plain = memory.without_drafts(plan).model_copy(update={"max_num_seqs": None})
+    last, before = counts.get(room, (None, cells.NAN))
+    if last != plain:
+        before = _count(facts, plain)
+        counts[room] = plain, before
+    if (id(plan), *room) not in counts:
+        counts[id(plan), *room] = (plan, before if plan.method == "none" else _count(facts, plan))
+    after = counts[id(plan), *room][1]
     given = facts.request.max_num_seqs if facts.request is not None else None
     slots = scaled_value(plan.max_num_seqs)
     full = slots == after and given is None
