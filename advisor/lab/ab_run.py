@@ -16,7 +16,7 @@ from advisor.domain.facts import AdvisorError
 from advisor.engines.traits import traits
 from advisor.lab import bench_plan, load, quality
 from advisor.lab.bench_plan import HEALTH_S, Arm, BenchPlan
-from advisor.lab.processes import EngineProcess, signal_group
+from advisor.lab.processes import EngineProcess
 from advisor.readers import server as client
 from advisor.readers.exchange import BadAnswer, ServerGone
 from advisor.readers.results import document, own_runs
@@ -155,7 +155,6 @@ def run(
         finally:
             signs, seconds = _stop_signs(plan)
             server.end(*signs, seconds=seconds)
-            (folder / "server.pid").unlink(missing_ok=True)
     return out
 
 
@@ -179,7 +178,6 @@ def _with_files(arm: Arm, folder: Path) -> tuple[str, ...]:
 
 
 def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
-    _stop_leftover(folder, plan)
     try:
         client.get(plan.url, plan.health, timeout_s=2)
     except ServerGone:
@@ -190,11 +188,9 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
         )
     with (folder / f"server-{arm.name}.log").open("ab") as log:
         try:
-            server = EngineProcess(_with_files(arm, folder), log, os.environ | arm.env)
+            return EngineProcess(_with_files(arm, folder), log, os.environ | arm.env)
         except OSError as error:
             raise AdvisorError(f"cannot start {arm.argv[0]}: {error.strerror or error}") from error
-    (folder / "server.pid").write_text(f"{server.pid}\n{arm.argv[0]}\n", encoding="utf-8")
-    return server
 
 
 def _own_key(plan: BenchPlan, arm: Arm) -> str | None:
@@ -204,35 +200,6 @@ def _own_key(plan: BenchPlan, arm: Arm) -> str | None:
         if name == "--api-key":
             return value if sign else next(iter(arm.argv[i + 1 : i + 2]), None)
     return (os.environ | arm.env).get(traits(plan.engine).api_key_env or "")
-
-
-def _stop_leftover(folder: Path, plan: BenchPlan) -> None:
-    """End the server of a killed run: only a process whose command line is still that of an arm."""
-    note = folder / "server.pid"
-    if not note.is_file():
-        return
-    first = note.read_text(encoding="utf-8").split("\n")[0]
-    line = Path(f"/proc/{first}/cmdline")
-    if first.isdigit() and line.is_file():
-        words = line.read_bytes().decode("utf-8", "replace").split("\x00")
-        if any(set(arm.argv[1:]) <= set(words) for arm in plan.arms):
-            signs, seconds = _stop_signs(plan)
-            for sign in signs:
-                signal_group(int(first), sign)
-                end = time.monotonic() + seconds
-                while (runs := _runs(line)) and time.monotonic() < end:
-                    time.sleep(0.2)
-                if not runs:
-                    break
-    note.unlink(missing_ok=True)
-
-
-def _runs(line: Path) -> bool:
-    """Whether a process still has the command line that it was started with."""
-    try:
-        return bool(line.read_bytes())
-    except OSError:
-        return False
 
 
 def _stop_signs(plan: BenchPlan) -> tuple[tuple[signal.Signals, ...], float]:

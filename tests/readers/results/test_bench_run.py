@@ -26,6 +26,7 @@ from advisor.cli.app import cli
 from advisor.domain.facts import AdvisorError
 from advisor.lab import ab_run, load
 from advisor.lab import bench_plan as plans
+from advisor.lab.processes import EngineProcess
 from advisor.readers import exchange
 from advisor.readers import server as client
 from advisor.readers.exchange import HasFile, ServerGone, cut
@@ -250,7 +251,6 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(
     assert "A/B: FASTER" in made.output and "qwen3.6-35b-a3b on gb10" in made.output
     with pytest.raises(ServerGone):
         client.get(plan["url"], "/health", 1)  # type: ignore[arg-type]
-    assert not (tmp_path / "server.pid").exists()
     files = sorted(path.name for path in tmp_path.glob("*.jsonl"))
     assert files == ["off-seed1.jsonl", "off-seed2.jsonl", "on-seed1.jsonl", "on-seed2.jsonl"]
     assert all(run.requests == 6 for run in read_all([tmp_path / name for name in files]))
@@ -375,7 +375,6 @@ def test_a_signal_ends_the_server_and_the_same_command_goes_on(
     assert "the same command goes on from there" in sentence
     with pytest.raises(ServerGone):
         client.get(str(made["url"]), "/health", 1)
-    assert not (tmp_path / "server.pid").exists()
     (tmp_path / "go").touch()
     again = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert again.exit_code == 0, again.output + str(again.exception)
@@ -447,25 +446,18 @@ time.sleep(3600)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "llama-server"])
-def test_a_leftover_server_that_hangs_at_the_first_signal_is_ended(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ab_run, "STOP_S", 0.2)
-    monkeypatch.setattr(ab_run, "AGAIN_S", 0.2)
+def test_a_server_that_hangs_at_the_first_signal_is_ended(engine: str, tmp_path: Path) -> None:
     argv = [sys.executable, "-c", DEAF, str(tmp_path / "ready"), engine]
     made = plan_for("http://127.0.0.1:9", argv) | {"engine": engine}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
-    whole = plans.read(tmp_path)
-    left = subprocess.Popen(argv, start_new_session=True, stderr=subprocess.DEVNULL)
-    (tmp_path / "server.pid").write_text(f"{left.pid}\n{argv[0]}\n")
+    with (tmp_path / "log").open("ab") as log:
+        server = EngineProcess(argv, log)
     end = time.monotonic() + 120
     while not (tmp_path / "ready").exists() and time.monotonic() < end:
         time.sleep(0.02)
-    ab_run._stop_leftover(tmp_path, whole)
-    assert left.wait(60) < 0  # by the signal that it cannot ignore, or by the second one
-    assert not (tmp_path / "server.pid").exists()
-    signs, _ = ab_run._stop_signs(whole)
-    assert (signal.SIGINT in signs) == (engine == "llama-server")
+    signs, _ = ab_run._stop_signs(plans.read(tmp_path))
+    server.end(*signs, seconds=0.2)
+    assert server.poll() == (-signal.SIGINT if engine == "llama-server" else -signal.SIGKILL)
 
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
