@@ -269,36 +269,16 @@ def _signals_as_interrupts() -> Iterator[None]:
 
 
 def _with_bar(work: Callable[[ab_run.Tell], T], folder: Path) -> T:
-    """Run with a progress bar. A signal that stops it is told, and exits with 128 + its number."""
+    """Run and show how far it is. A signal that stops it is told; exits with 128 + its number."""
     from rich.console import Console  # start-up: only where something runs
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-    )
 
-    console = Console(stderr=True)
-    last: tuple[str, ProgressOfLoad] | None = None
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )
-    tasks: dict[str, TaskID] = {}
+    at, bar = "", Console(stderr=True).status("starts")
 
     def tell(name: str, progress: ProgressOfLoad) -> None:
-        nonlocal last
-        last = name, progress
-        if name not in tasks:
-            tasks[name] = bar.add_task(name, total=progress.total)
+        nonlocal at
+        at = f"at {progress.done} of {progress.total} requests of {name}"
         more = progress.stage or (f"{progress.failed} failed" if progress.failed else "")
-        text = f"{name}: {more}" if more else name
-        bar.update(tasks[name], completed=progress.done, description=text)
+        bar.update(f"{at}: {more}" if more else at)
 
     try:
         with _signals_as_interrupts():
@@ -309,13 +289,10 @@ def _with_bar(work: Callable[[ab_run.Tell], T], folder: Path) -> T:
                 with contextlib.suppress(OSError):  # a terminal that is gone
                     bar.stop()
     except KeyboardInterrupt as stop:
-        at = ""
-        if last is not None:
-            at = f" at {last[1].done} of {last[1].total} requests of {last[0]}"
         with contextlib.suppress(OSError):
             say(
-                f"stopped{at}: what was measured is kept in {folder}, and the same command goes on "
-                "from there",
+                f"stopped{at and ' '}{at}: what was measured is kept in {folder}, and the same "
+                "command goes on from there",
                 err=True,
             )
         sign = stop.sign if isinstance(stop, _Stopped) else signal.SIGINT

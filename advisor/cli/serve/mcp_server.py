@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from math import isfinite
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 import anyio
 from anyio.to_thread import run_sync
@@ -37,77 +36,51 @@ _POINT = ("method", "k", "p_objective", "predictable", "gain", "p_gain", "decisi
 MOST_ROWS = 24  # of a list in the JSON of an answer that is not asked for in full
 INSTRUCTIONS = (
     "Configuration advice for serving LLMs with speculative decoding on vLLM, SGLang and "
-    "llama-server. Ask `recommend` whether to turn it on for a setup, `launch` for the compose "
-    "file or another form, `sweep` how it depends on the load, `compare` how two or three choices "
-    "differ, `why_not` why the answer has another, `plan` how to serve several workloads on one "
-    "machine, `validate` what is wrong with a launch command or compose file, `explain` what a "
-    "rule code (SD201) means, `ab` for the verdict on two benchmark runs, `list_names` for the "
-    "names that are known. A speed-up above 1 is faster, for latencies too; intervals are p10 to "
-    "p90; what is not predictable is null. Latency limits are answered first, in `objective`."
+    "llama-server. Ask `recommend` first; the other tools are about its answer, launches and "
+    "benchmarks of the user's, and names that are known. A speed-up above 1 is faster, for "
+    "latencies too; intervals are p10 to p90; what is not predictable is null. Latency limits are "
+    "answered first, in `objective`."
 )
+_OFFERED = (
+    tools.recommend, tools.launch, tools.sweep, tools.compare, tools.why_not, tools.plan,
+    tools.validate, tools.explain, tools.list_names, tools.results, tools.ab, tools.calibrate,
+)  # fmt: skip
+TOOLS: dict[str, Callable[[Any], Told]] = {tool.__name__: tool for tool in _OFFERED}
 
 
-class _Offer(NamedTuple):
-    """A tool that is offered: what it answers, under which title."""
-
-    answer: Callable[[Any], Told]
-    title: str
-    writes: bool = False
-
-    @property
-    def takes(self) -> type[FormFields]:
-        """The model of what it is asked."""
-        return next(iter(get_type_hints(self.answer).values()))  # type: ignore[no-any-return]
-
-    def tool(self) -> Tool:
-        """The tool as a client is told of it."""
-        schema = _plain(self.takes.model_json_schema())
-        if issubclass(self.takes, Question) and self.answer is not tools.recommend:
-            for name in set(fields_of(LaunchQuestion)) & set(schema["properties"]):
-                schema["properties"][name].pop("description", None)  # as of `recommend`
-        schema["properties"]["full"] = FULL
-        about = " ".join((self.answer.__doc__ or "").split())
-        return Tool(
-            name=self.answer.__name__,
-            title=self.title,
-            description=about,
-            input_schema={**schema, "type": "object"},
-            annotations=ToolAnnotations(
-                read_only_hint=not self.writes, idempotent_hint=not self.writes,
-                open_world_hint=False,
-            ),
-        )  # fmt: skip
-
-    def call(self, given: dict[str, Any]) -> CallToolResult:
-        """The answer, or the sentence why there is none."""
-        full = bool(given.get("full"))
-        try:
-            text, data = self.answer(check_fields(self.takes, {**given, "full": None}))
-        except (AdvisorError, answers.Busy) as error:
-            return _refusal(own_words(str(error), NAMES))
-        if not full:
-            data = _round(data)
-            text = text if self.answer is tools.launch else _cap(text)
-        return CallToolResult(
-            content=[TextContent(type="text", text=text.rstrip("\n"))], structured_content=data
-        )
+def _asked(tool: Callable[[Any], Told]) -> type[FormFields]:
+    """The model of what a tool is asked."""
+    return next(iter(get_type_hints(tool).values()))  # type: ignore[no-any-return]
 
 
-_OFFERS = (
-    _Offer(tools.recommend, "Recommend"),
-    _Offer(tools.launch, "Write the launch as a file"),
-    _Offer(tools.sweep, "Sweep"),
-    _Offer(tools.compare, "Compare"),
-    _Offer(tools.why_not, "Why not"),
-    _Offer(tools.plan, "Plan several workloads"),
-    _Offer(tools.validate, "Check a configuration"),
-    _Offer(tools.explain, "Explain a rule"),
-    _Offer(tools.list_names, "List known names"),
-    _Offer(tools.results, "Read benchmark results"),
-    _Offer(tools.ab, "Judge an A/B"),
-    _Offer(tools.calibrate, "Keep runs as a machine", writes=True),
-)
-OFFERS = {offer.answer.__name__: offer for offer in _OFFERS}
+def _described(name: str, tool: Callable[[Any], Told]) -> Tool:
+    """The tool as a client is told of it."""
+    kind, reads = _asked(tool), tool is not tools.calibrate
+    schema = _plain(kind.model_json_schema())
+    if issubclass(kind, Question) and tool is not tools.recommend:
+        for field in set(fields_of(LaunchQuestion)) & set(schema["properties"]):
+            schema["properties"][field].pop("description", None)  # as of `recommend`
+    schema["properties"]["full"] = FULL
+    return Tool(
+        name=name,
+        description=" ".join((tool.__doc__ or "").split()),
+        input_schema={**schema, "type": "object"},
+        annotations=ToolAnnotations(
+            read_only_hint=reads, idempotent_hint=reads, open_world_hint=False
+        ),
+    )
+
+
+def _answer(tool: Callable[[Any], Told], given: dict[str, Any]) -> CallToolResult:
+    """The answer, or the sentence why there is none."""
+    try:
+        text, data = tool(check_fields(_asked(tool), {**given, "full": None}))
+    except (AdvisorError, answers.Busy) as error:
+        return _refusal(own_words(str(error), NAMES))
+    if not given.get("full"):
+        data, text = _round(data), text if tool is tools.launch else _cap(text)
+    content = TextContent(type="text", text=text.rstrip("\n"))
+    return CallToolResult(content=[content], structured_content=data)
 
 
 def _refusal(sentence: str) -> CallToolResult:
@@ -159,15 +132,15 @@ def _cap(text: str) -> str:
 
 
 async def _list(_context: Any, _params: Any) -> ListToolsResult:
-    return ListToolsResult(tools=[offer.tool() for offer in OFFERS.values()])
+    return ListToolsResult(tools=[_described(*offered) for offered in TOOLS.items()])
 
 
 async def _call(_context: Any, params: Any) -> CallToolResult:
-    offer = OFFERS.get(params.name)
-    if offer is None:
-        return _refusal(f"there is no tool of this name; there are {', '.join(OFFERS)}")
+    tool = TOOLS.get(params.name)
+    if tool is None:
+        return _refusal(f"there is no tool of this name; there are {', '.join(TOOLS)}")
     try:
-        return await run_sync(partial(offer.call, params.arguments or {}))
+        return await run_sync(_answer, tool, params.arguments or {})
     except Exception:  # a defect of ours: its words may hold anything
         return _refusal(f"Error executing tool {params.name}")
 
