@@ -115,3 +115,10 @@ def test_nothing_is_moved_out_of_sight() -> None:
         lines = sum(path.read_bytes().count(b"\n") for path in list_files(*patterns))
         print(f"{name:26}{lines:9,}{may:9,}")
         assert lines <= may, f"{name}: {lines:,} lines of {may:,}"
+
+
+def test_research_stays_findings() -> None:
+    """Findings with figures and dates, not a diary: at most 12,000 words."""
+    words = sum(len(path.read_text().split()) for path in list_files("docs/research/*.md"))
+    print(f"words of docs/research     {words:9,}   12,000")
+    assert words <= 12_000
