@@ -141,8 +141,8 @@ def check_request(asked: Mapping[str, Any]) -> Request:
     return valid_request(fields)
 
 
-def valid_request(fields: Mapping[str, Any]) -> Request:
-    """A Request within its limits. Raises AdvisorError, naming the field."""
+def valid_request(fields: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Request:
+    """A Request within its limits. Raises AdvisorError, naming the field as `names` calls it."""
     from pydantic import ValidationError
 
     try:
@@ -150,6 +150,7 @@ def valid_request(fields: Mapping[str, Any]) -> Request:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the request"
+        field = (names or {}).get(field, field)
         raise AdvisorError(f"{field}: {first['msg'].lower()}") from None
 
 

@@ -47,7 +47,7 @@ SGLANG_FEW = sourced(
 )
 
 
-def _asked(facts: Facts) -> int:
+def _request_tokens(facts: Facts) -> int:
     """Tokens of a request as it was asked for."""
     return (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
 
@@ -106,7 +106,7 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
     left = left_gib(made)
     if left is None:
         return made
-    held = max_requests(facts, plan, _asked(facts), made)
+    held = max_requests(facts, plan, _request_tokens(facts), made)
     running = plan.max_num_seqs or facts.concurrency or 1
     if not pools.shares_context(plan):
         running = min(running, facts.concurrency or running)
@@ -125,7 +125,7 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
             "state_gib": state,
             "requests": held,
             "requests_without": before.requests if before is not None else None,
-            "request_tokens": _asked(facts),
+            "request_tokens": _request_tokens(facts),
         }
     )
     if pools.token_bytes(shape, plan) is None:
@@ -150,7 +150,7 @@ def _pool(
     """A server's pool: GiB of KV on each device, tokens as the engine's log tells them, and the GiB
     that one full-length request lacks.
     """
-    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _asked(facts)
+    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _request_tokens(facts)
     token, free = pools.token_bytes(shape, plan) or 0.0, max(left, 0.0) * unit
     requests = _full_requests(facts, plan, shape, free, length, running)
     tokens = int(requests * max(length, 1))
@@ -168,7 +168,7 @@ def _slots(
     facts: Facts, plan: Plan, shape: LLM, left: float, state: float, _: int
 ) -> tuple[float, int, float]:
     """The same of llama-server, which allocates the context of all slots at the start."""
-    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _asked(facts)
+    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _request_tokens(facts)
     slots = plan.max_num_seqs or facts.concurrency or 1
     head = 1 + drafters.layers(facts, plan) / pools.full_layers(shape)
     token = (pools.token_bytes(shape, plan) or 0.0) * head / unit

@@ -132,7 +132,7 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     off = found.sd == 0
     own = ~off & (made.scale < OWN_SHARE)
     scaled = {name: getattr(found, name) * made.scale for name in ("sd", "below", "above")}
-    new = found.restated(
+    new = found.restate(
         ~off,
         model.p_gain,
         **scaled,

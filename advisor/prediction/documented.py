@@ -133,7 +133,7 @@ def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
     narrow = np.sqrt(1 - share * seen.own)
     # documented losses rest on measured pairs: their side of 1 does not count once more
     evidence = np.where(found.evidence < 0, (1 - share) * found.evidence, found.evidence)
-    return found.restated(
+    return found.restate(
         here,
         model.p_gain,
         mean=found.mean + share * (seen.log - found.mean),

@@ -68,7 +68,7 @@ class Predicted(NamedTuple):
             column[rows] = other
         return Predicted(*columns)
 
-    def restated(
+    def restate(
         self,
         where: Mask,
         likely: Callable[[Floats, Floats, Mask], Floats] | None = None,

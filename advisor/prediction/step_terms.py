@@ -97,7 +97,7 @@ def _widen(found: Predicted, where: Mask, model: Model) -> Predicted:
         return found
     wider = np.hypot(1.0, HELD_SD / np.where(here, found.sd, 1.0))
     sides = {name: getattr(found, name) * wider for name in ("sd", "below", "above")}
-    new = found.restated(here, model.p_gain, **sides)
+    new = found.restate(here, model.p_gain, **sides)
     return new._replace(p50=np.fmin(new.p50, found.p50))  # doubt lets no more run
 
 
@@ -106,6 +106,6 @@ def _cap(found: Predicted, where: Mask, most: Floats, model: Model) -> Predicted
     down = np.where(where, np.log(np.fmin(most / found.p50, 1.0)), 0.0)
     if not down.any():
         return found
-    new = found.restated(down < 0, model.p_gain, mean=found.mean + down)
+    new = found.restate(down < 0, model.p_gain, mean=found.mean + down)
     most = np.where(down < 0, most, np.inf)
     return new._replace(p10=np.fmin(new.p10, most), p50=np.fmin(new.p50, most))

@@ -139,7 +139,7 @@ def with_overflow(found: Predicted, chance: Floats) -> Predicted:
     spilled = spread.cdf((found.mean + SPILL) / np.where(sd > 0, sd, 1.0))
     p_gain = np.clip((1 - share) * found.p_gain + share * spilled, SURE, 1 - SURE)
     seen = found.measured_gain * (1 - share)
-    return found.restated(
+    return found.restate(
         here, mean=mean, sd=sd, below=below, above=above, p_gain=p_gain, measured_gain=seen
     )
 
@@ -260,5 +260,5 @@ def _mix(found: Predicted, low: Predicted, high: Predicted) -> Predicted:
         name: np.sqrt((getattr(low, name) ** 2 + getattr(high, name) ** 2) / 2 + (z * apart) ** 2)
         for name, z in (("sd", 1.0), ("below", Z10), ("above", Z10))
     } | {name: (getattr(low, name) + getattr(high, name)) / 2 for name in ("mean", "p_gain")}
-    new = found.restated(np.ones(len(apart), dtype=bool), **changes)
+    new = found.restate(np.ones(len(apart), dtype=bool), **changes)
     return new._replace(p10=np.fmin(new.p10, found.p10), p90=np.fmax(new.p90, found.p90))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import join, literal
-from advisor.readers.syntax.scope import filled
+from advisor.readers.syntax.scope import node_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def ask_devices(
 
 
 def _count(around: Surroundings, node: Node) -> None:
-    number = filled(node)
+    number = node_text(node)
     around.gpus, around.asked = number.display(), [number]
 
 
@@ -86,7 +86,7 @@ def _reserve(around: Surroundings, device: Node) -> None:
         if device.get("driver").text == "cdi":
             around.paths += [one.text for one in ids.items]
         scalars = [item for item in ids.items if item.kind == "scalar"]
-        commas = [part for item in scalars for part in (literal(",", -9), filled(item))]
+        commas = [part for item in scalars for part in (literal(",", -9), node_text(item))]
         listed = join(commas[1:]).display()
         around.gpus = f"device={listed}" if listed else "0"
     elif not wanted or any(one.text in ("gpu", "nvidia") for one in wanted.items):
@@ -102,9 +102,9 @@ def ask_resources(around: Surroundings, node: Node, document: Node, reading: Rea
             continue
         if around.gpus is None and _GPU.search(key.text):
             around.gpus = value.text
-            around.asked = [value.mapped]
+            around.asked = [value.text_map]
             if limits and (other := requests.get(key.text)):
-                around.asked.append(other.mapped)
+                around.asked.append(other.text_map)
         if not _PLAIN.fullmatch(key.text):
             around.paths.append(key.text)
     around.whole = (

@@ -286,7 +286,7 @@ class Checker:
 
     def _slip(self, said: str, node: Node, meant: str) -> None:
         """Note a scalar, within its quotes, that something else is meant for."""
-        start, end = node.mapped.span() or (node.start, None)
+        start, end = node.text_map.span() or (node.start, None)
         self.reading.slip(said, start, end, meant)
 
 

@@ -207,13 +207,15 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
     if estimate is None:
         return []
     if plan is None:
-        told = (f"{name} {levels(metric, unit)[0]}" for name, metric, unit in estimated(estimate))
+        told = (
+            f"{name} {levels(metric, unit)[0]}" for name, metric, unit in metric_estimates(estimate)
+        )
         price = advice.cost_per_million[0] if advice.cost_per_million else None
         paid = f"; per million output tokens: {number(price)}" if price is not None else ""
         return paper.wrap(f"80 % intervals: {', '.join(told)}{paid}")
     run = f"with k = {plan.k}" if advice.decision != "off" else f"k = {plan.k}, if it ran"
     rows = [("80 % intervals", "speed-up", "without", run)]
-    for name, metric, unit in estimated(estimate):
+    for name, metric, unit in metric_estimates(estimate):
         rows.append((name, gain_words(metric), *levels(metric, unit)))
     if paper.width < _TABLE_WIDTH:
         lines = paper.wrap("Speed-up with its 80 % interval, without -> with:")
@@ -231,7 +233,7 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
     return lines
 
 
-def estimated(estimate: Estimate) -> tuple[tuple[str, MetricEstimate, str], ...]:
+def metric_estimates(estimate: Estimate) -> tuple[tuple[str, MetricEstimate, str], ...]:
     """The metrics by name, with the unit of their levels."""
     return (
         ("output tok/s", estimate.output_tok_s, ""),

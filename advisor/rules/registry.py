@@ -316,11 +316,11 @@ def parse_doc(doc: str) -> Text:
         lacks = ", ".join(missing) or "a summary"
         raise AdvisorError(f"rule docstring lacks {lacks}: {body[:60]!r}")
     bad, good = parts["Bad"], parts["Good"]
-    good = good._replace(text=changed(bad.text, good.text))
+    good = good._replace(text=apply_change(bad.text, good.text))
     return Text(summary, " ".join(parts["Why"].text.split()), bad, good)
 
 
-def changed(bad: str, good: str) -> str:
+def apply_change(bad: str, good: str) -> str:
     """The good text in full, where it says only what differs from the bad one. Raises AdvisorError
     for words that the bad one does not hold once.
     """

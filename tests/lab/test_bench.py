@@ -87,7 +87,7 @@ def test_a_sweep_takes_up_where_it_stopped(tmp_path: Path) -> None:
     points = [{"key": p.key, **vars(p)} for p in one.points]
     driver = worker.Driver(MockEngine(), lambda length: length)
     assert worker.take(driver, points[:1], {"label": one.label}, str(out), float("inf")) == 0
-    assert step_cost.points_left(one, tmp_path) == list(one.points[1:])
+    assert step_cost.remaining_points(one, tmp_path) == list(one.points[1:])
     assert step_cost.progress([one, job("m-k0")], tmp_path)[:2] == (1, 3)
     assert worker.take(driver, points, {}, str(out), 0.0) == 3  # too late
     assert len(out.read_text().splitlines()) == 1

@@ -157,11 +157,9 @@ def _class(data: Any, frame: Request, where: str) -> WorkClass:
 
 def _request(fields: dict[str, Any], where: str) -> Request:
     try:
-        return valid_request(fields)
+        return valid_request(fields, {field: key for key, field in _FIELDS.items()})
     except AdvisorError as error:
-        field, _, why = str(error).partition(": ")
-        names = {field: key for key, field in _FIELDS.items()}
-        raise AdvisorError(f"{where}: {names.get(field, field)}: {why}") from None
+        raise AdvisorError(f"{where}: {error}") from None
 
 
 def milliseconds(text: str) -> float | None:

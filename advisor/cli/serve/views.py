@@ -19,7 +19,7 @@ from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number, percent
 from advisor.render.notes import is_local, placeholder, reach
-from advisor.render.text import estimated, levels, schedule_words
+from advisor.render.text import levels, metric_estimates, schedule_words
 from advisor.render.text import release as label
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
 from advisor.render.verdict import objective_words, strongest, times, ttft_pair, verdict
@@ -161,7 +161,7 @@ def metrics(advice: Advice) -> list[dict[str, Any]]:
     """The gains and where they lie on a bar from 0.4x to 4x; words where one is not known."""
     if advice.estimate is None or advice.candidate is None:
         return []
-    made = [_metric(*each) for each in estimated(advice.estimate)]
+    made = [_metric(*each) for each in metric_estimates(advice.estimate)]
     if not advice.estimate.ttft_ms.predictable:
         without, where = levels(advice.estimate.ttft_ms, " ms")
         words = f"not predictable: {where} with, {without} without" if where else "not predictable"

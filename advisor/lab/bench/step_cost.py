@@ -115,7 +115,7 @@ def rows_file(folder: Path, job: Job) -> Path:
     return folder / f"{job.label}.jsonl"
 
 
-def points_left(job: Job, folder: Path) -> list[TimedPoint]:
+def remaining_points(job: Job, folder: Path) -> list[TimedPoint]:
     """The points that a job still lacks in `folder`."""
     path = rows_file(folder, job)
     lines = path.read_text().splitlines() if path.exists() else ()
@@ -125,7 +125,7 @@ def points_left(job: Job, folder: Path) -> list[TimedPoint]:
 
 def progress(jobs: Iterable[Job], folder: Path, note: str = "") -> SweepProgress:
     """How many points of the jobs are measured, and how many there will be."""
-    parts = [(len(job.points), len(points_left(job, folder))) for job in jobs]
+    parts = [(len(job.points), len(remaining_points(job, folder))) for job in jobs]
     total, left = (sum(counts) for counts in zip(*parts, strict=True))
     return SweepProgress(total - left, total, note)
 
@@ -143,7 +143,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     listed, deadline = tuple(jobs), time.time() + seconds
     for job in listed:
-        if points_left(job, folder) and time.time() + START_S < deadline:
+        if remaining_points(job, folder) and time.time() + START_S < deadline:
             status = _start(job, folder, deadline, lambda: tell(progress(listed, folder, "run")))
             log = f"stopped with status {status}, see {job.label}.log" if status else "done"
             tell(progress(listed, folder, f"{job.label}: {log}"))
@@ -153,7 +153,7 @@ def run(
 def _start(job: Job, folder: Path, deadline: float, wrote: Callable[[], None]) -> int | None:
     """Run a job's worker to its end; `wrote` is called after each row. Returns the exit status."""
     task, rows = folder / f"{job.label}.job.json", rows_file(folder, job)
-    left = [asdict(point) | {"key": point.key} for point in points_left(job, folder)]
+    left = [asdict(point) | {"key": point.key} for point in remaining_points(job, folder)]
     task.write_text(json.dumps(asdict(job) | {"points": left}))
     command = [sys.executable, "-m", "advisor.lab.bench.worker", str(task), str(rows)]
     gpus = {"CUDA_VISIBLE_DEVICES": job.gpus} if job.gpus else {}

@@ -10,7 +10,7 @@ from advisor.readers.form_types import Checker, text_items
 from advisor.readers.forms.pods import environment
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
-from advisor.readers.syntax.scope import filled
+from advisor.readers.syntax.scope import node_text
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import NOTHING, Node
 
@@ -48,33 +48,33 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
     around = Surroundings(kind="compose", name=key.text)
     image, build, env_file = field("image"), field("build"), field("env_file")
     if image.kind == "scalar" and image.text:
-        around.image = filled(image)
+        around.image = node_text(image)
     elif build:
         reading.note("the image is built from a Dockerfile that is not read", build.start)
         around.image = literal(key.text, key.start)
     if env_file:
         reading.note("env_file is not read", env_file.start)
     entrypoint, command = field("entrypoint"), field("command")
-    env = environment(field("environment"), filled)
+    env = environment(field("environment"), node_text)
     ran = ContainerRun(around, _words(entrypoint, reading), _words(command, reading) or [], env)
     if service.get("extends"):
         around.mounts = None
     ask_devices(around, service, field, reading)
     for name, option in _OPTIONS.items():
-        for item in field(name).listed:
+        for item in field(name).members:
             value = item.get("target") if item.kind == "map" else item
             if value.kind == "scalar":
-                set_option(ran, option, filled(value), reading)
-    for one in field("healthcheck").get("test").listed:
+                set_option(ran, option, node_text(value), reading)
+    for one in field("healthcheck").get("test").members:
         if one.kind == "scalar":
-            around.ask(filled(one), "healthcheck")
+            around.ask(node_text(one), "healthcheck")
     container_command(ran, reading, (command or entrypoint or key).start)
 
 
 def _words(node: Node, reading: Reading) -> list[Mapped] | None:
     """A command as a list, or as text that the shell's rules split."""
     if node.kind == "seq":
-        return [filled(item) for item in text_items(node.items, "compose", reading)]
+        return [node_text(item) for item in text_items(node.items, "compose", reading)]
     if node.kind == "scalar" and not node.is_null:
-        return split_words(filled(node), dollars=False)
+        return split_words(node_text(node), dollars=False)
     return None

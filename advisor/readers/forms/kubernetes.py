@@ -51,7 +51,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
         elif name in ("ConfigMap", "Secret"):
             _read_data(document.get("data", "stringData"), reading)
         elif ray.kind == "scalar":
-            reading.inside(ray.mapped, 1, "serve.yaml")  # of a RayService
+            reading.inside(ray.text_map, 1, "serve.yaml")  # of a RayService
         elif name != "CustomResourceDefinition":  # it describes keys, with commands as examples
             kind = "kubernetes" if name else "helm-values"
             read_containers(document, reading, "helmrelease" if name == "HelmRelease" else kind)
@@ -162,13 +162,13 @@ def _read_production_stack(node: Node, config: Node, reading: Reading, kind: str
     around = Surroundings(kind=kind, name=node.get("name").text, chart="production-stack")
     gpus = NOTHING if node.get("raySpec") else node.get("requestGPU")  # of each node
     if gpus.kind == "scalar":
-        around.gpus, around.asked, around.whole = gpus.text, [gpus.mapped], True
+        around.gpus, around.asked, around.whole = gpus.text, [gpus.text_map], True
     # the chart mounts a memory volume at /dev/shm where this key stands
     if config.get("tensorParallelSize"):
         around.shm_volume = True
     image, tag = node.get("repository"), node.get("tag")
     if image.kind == "scalar":
-        around.image, around.tag = image.mapped, tag.mapped if tag.kind == "scalar" else None
+        around.image, around.tag = image.text_map, tag.text_map if tag.kind == "scalar" else None
     check_tag(around, reading)
     env = environment(node.get("env"))
     reading.add(EngineCommand("vllm", words, env, node.start, reading.form, around))
@@ -178,7 +178,7 @@ def _read_data(data: Node, reading: Reading) -> None:
     """Configurations that a ConfigMap carries as text: llama-swap, presets, scripts."""
     for key, value in data.entries():
         if value.kind == "scalar" and "\n" in value.text:
-            reading.inside(value.mapped, 1, key.text)
+            reading.inside(value.text_map, 1, key.text)
         elif re.fullmatch(r"LLAMA_ARG_\w+|\w*_ARGS", key.text):
             said = f"{key.text} is set for containers that take this ConfigMap"
             reading.note(said, key.start)

@@ -40,8 +40,8 @@ def read_llama_swap(models: Node, shared: Node, reading: Reading) -> None:
         command = model.get("cmd")
         if command.kind != "scalar" or not reading.step():
             continue
-        macros = _macros(shared) | _macros(model.get("macros")) | {"MODEL_ID": key.mapped}
-        code = replace_matches(command.mapped, _COMMENT_LINE, lambda *_: EMPTY)
+        macros = _macros(shared) | _macros(model.get("macros")) | {"MODEL_ID": key.text_map}
+        code = replace_matches(command.text_map, _COMMENT_LINE, lambda *_: EMPTY)
         line = expand_macros(code, macros, 0, reading)
         if "sh -c" not in line.text:
             line = replace_matches(line, _BARE, lambda found, at: _bare(found[1], at, reading))
@@ -49,7 +49,7 @@ def read_llama_swap(models: Node, shared: Node, reading: Reading) -> None:
         env: Env = {}
         for item in model.get("env").items:
             if item.kind == "scalar":
-                add_env(env, expand_macros(item.mapped, macros, 0))
+                add_env(env, expand_macros(item.text_map, macros, 0))
         around = Surroundings(kind="llama-swap", name=key.text)
         before = len(reading.found)
         read_command(words, reading, env, around=around, at=command.start)
@@ -61,7 +61,7 @@ def read_llama_swap(models: Node, shared: Node, reading: Reading) -> None:
 def _macros(node: Node) -> dict[str, Mapped]:
     """Macros as a mapping, or as an ordered list of mappings with one entry."""
     pairs = [pair for one in (node, *node.items) for pair in one.entries()]
-    return {key.text: value.mapped for key, value in pairs if value.kind == "scalar"}
+    return {key.text: value.text_map for key, value in pairs if value.kind == "scalar"}
 
 
 def _bare(name: str, at: int, reading: Reading) -> Mapped:

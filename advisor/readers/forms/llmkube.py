@@ -75,8 +75,8 @@ def _model_words(spec: Node, engine: str) -> list[Mapped]:
     if words and not words[1].text.startswith(("/", "http")):
         words[0] = synthetic("--hf-repo", words[0].first())
     if files and files[0].kind == "scalar":
-        words += [synthetic("--hf-file", spec.get("files").start), files[0].mapped]
-    return words + ([synthetic("--n-gpu-layers", layers.start), layers.mapped] if layers else [])
+        words += [synthetic("--hf-file", spec.get("files").start), files[0].text_map]
+    return words + ([synthetic("--n-gpu-layers", layers.start), layers.text_map] if layers else [])
 
 
 def _speculation_words(node: Node, engine: str) -> list[Mapped]:
@@ -90,13 +90,13 @@ def _speculation_words(node: Node, engine: str) -> list[Mapped]:
             name = _kebab(key.text).replace("-", "_")
             quote = synthetic("" if _JSON_NUMBER.fullmatch(value.text) else '"')
             start = synthetic(f'{"," if parts else ""}"{name}":', key.start)
-            parts += [start, quote, value.mapped, quote]
+            parts += [start, quote, value.text_map, quote]
         whole = join((synthetic("{"), *parts, synthetic("}")))
         return [synthetic(_CONFIG, node.start), whole] if parts else []
     words: list[Mapped] = []
     for key, value in fields:
         if (flag := _LLAMA_DRAFT.get(key.text)) and gguf_engine(engine):
-            mtp = synthetic("draft-mtp", value.start) if value.text == "mtp" else value.mapped
+            mtp = synthetic("draft-mtp", value.start) if value.text == "mtp" else value.text_map
             words += [synthetic(flag, key.start), mtp]
         else:
             words += option_words(key, value, engine)
@@ -118,7 +118,7 @@ def option_words(key: Node, value: Node, engine: str) -> list[Mapped]:
     if value.truth is not None or option.takes_value is False:
         off = catalogue.spelling(option.name, None, negated=True) if value.truth is False else flag
         return [synthetic(off, key.start)] if off and value.truth is not None else []
-    return [synthetic(flag, key.start), value.mapped]
+    return [synthetic(flag, key.start), value.text_map]
 
 
 # ---------------------------------------------------------------- llm-d's chart and KServe's server
@@ -131,7 +131,7 @@ def model_service(node: Node, document: Node) -> list[Mapped]:
     for role in (document.get("decode"), document.get("prefill")):
         width = role.path("parallelism.tensor")
         if width and any(one is node for one in role.get("containers").items):
-            words += [synthetic("--tensor-parallel-size", width.start), width.mapped]
+            words += [synthetic("--tensor-parallel-size", width.start), width.text_map]
     return words
 
 

@@ -60,5 +60,5 @@ def _image(document: Node) -> Mapped | None:
     for path in _IMAGES:
         node = document.path(path)
         if node.kind == "scalar" and (name := _IMAGE.fullmatch(node.text)):
-            return node.mapped.part(*name.span(1))
+            return node.text_map.part(*name.span(1))
     return None

@@ -24,7 +24,7 @@ def repository(node: Node) -> list[Mapped]:
     """The option and the name of a model, without `hf://`; empty where none is named."""
     if node.kind != "scalar":
         return []
-    name = node.mapped
+    name = node.text_map
     name = name.part(5, len(name)) if name.text.startswith("hf://") else name
     return [synthetic("--model", node.start), name]
 
@@ -35,7 +35,7 @@ def image_of(around: Surroundings, node: Node) -> None:
     if not image and node.get("repository") and node.get("tag"):
         image = node  # a chart that keeps the command beside the image's name
     if image.kind == "scalar":
-        around.image = image.mapped
+        around.image = image.text_map
     elif image:
         name, registry, tag = (
             image.get("repository", "name"),
@@ -43,17 +43,17 @@ def image_of(around: Surroundings, node: Node) -> None:
             image.get("tag"),
         )
         if name.kind == "scalar":
-            around.image = name.mapped
+            around.image = name.text_map
             if registry.text:
-                around.image = join((registry.mapped, synthetic("/"), around.image))
+                around.image = join((registry.text_map, synthetic("/"), around.image))
     if image and tag.kind == "scalar" and tag.text:
-        around.tag = tag.mapped
+        around.tag = tag.text_map
 
 
 def environment(node: Node, fill: Callable[[Node], Mapped] | None = None) -> Env:
     """`env` as a mapping, or a list; `fill` of compose, where a name alone is passed through."""
     env: Env = {}
-    value_of: Callable[[Node], Mapped] = fill or (lambda item: item.mapped)
+    value_of: Callable[[Node], Mapped] = fill or (lambda item: item.text_map)
     for key, given in node.entries():
         if given.kind == "scalar":
             known = EMPTY if given.is_null else value_of(given)
@@ -65,7 +65,7 @@ def environment(node: Node, fill: Callable[[Node], Mapped] | None = None) -> Env
         elif name.kind == "scalar":
             unknown = None if item.get("valueFrom") else EMPTY
             env[name.text] = EnvItem(
-                value.mapped if value.kind == "scalar" else unknown, name.start
+                value.text_map if value.kind == "scalar" else unknown, name.start
             )
     return env
 
@@ -75,9 +75,9 @@ def words_of(node: Node, reading: Reading, env: Env | None = None) -> list[Mappe
     if node.kind == "map":
         return mapping_words(node)
     if node.kind == "seq":
-        words = [item.mapped for item in text_items(node.items, reading.form, reading)]
+        words = [item.text_map for item in text_items(node.items, reading.form, reading)]
     else:
-        words = [] if node.is_null or not node else split_words(node.mapped, dollars=False)
+        words = [] if node.is_null or not node else split_words(node.text_map, dollars=False)
 
     def value_of(found: re.Match[str], at: int) -> Mapped:
         item = (env or {}).get(found[1])  # else set by what the file does not show
@@ -92,12 +92,12 @@ def mapping_words(node: Node, fields: bool = False) -> list[Mapped]:
     for key, value in node.entries():
         if value.kind != "scalar" or value.truth is False:
             continue
-        name = key.mapped
+        name = key.text_map
         if fields:
             name = Mapped(name.text.replace("_", "-"), name.pos)
         words.append(name if name.text.startswith("-") else join((synthetic("--"), name)))
         if value.truth is None and not value.is_null:
-            words.append(value.mapped)
+            words.append(value.text_map)
     return words
 
 
@@ -122,7 +122,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
     mounts = node.get("volumeMounts")
     for one in mounts.items:
         if (path := one.get("mountPath")).kind == "scalar":
-            around.mount(path.mapped)
+            around.mount(path.text_map)
     own = [one.text for one in around.mounts or ()]
     if is_own(document) and around.shm_volume and "/dev/shm" not in own and mounts:
         around.shm_volume, around.shm_bytes = None, None  # a volume that is mounted elsewhere
@@ -166,7 +166,7 @@ def _add_probes(around: Surroundings, node: Node, kserve: bool) -> None:
             numbers.append(number)
             if name := port.get("name"):
                 named[name.text] = number
-                around.port_names[name.text] = number.mapped
+                around.port_names[name.text] = number.text_map
     if kserve and len(numbers) == 1:
         _add_port(around, numbers[0], "Service")  # where KServe sends requests
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -176,7 +176,7 @@ def _add_probes(around: Surroundings, node: Node, kserve: bool) -> None:
 
 def _add_port(around: Surroundings, number: Node, probe: str) -> None:
     if _PORT.fullmatch(number.text):
-        around.ports.append((number.mapped, probe))
+        around.ports.append((number.text_map, probe))
 
 
 def attach_services(documents: list[Node], reading: Reading) -> None:
@@ -192,7 +192,7 @@ def attach_services(documents: list[Node], reading: Reading) -> None:
                 continue
             for port in ports.items:
                 target = port.get("targetPort", "port")
-                number = around.port_names.get(target.text) or target.mapped
+                number = around.port_names.get(target.text) or target.text_map
                 if target.kind == "scalar" and _PORT.fullmatch(number.text):
                     around.ports.append((number, "Service"))
 

@@ -41,7 +41,7 @@ def read_scripts(
         elif value.kind != "scalar" or not ENGINE_TEXT.search(value.text):
             continue
         elif _KEY.search(key.text):
-            text = value.mapped
+            text = value.text_map
             # a folded text is one line to its writer; YAML keeps newlines before deeper lines
             if value.style == ">":
                 text = Mapped(re.sub(r"\n(?=[ \t])", " ", text.text), text.pos)
@@ -53,7 +53,7 @@ def read_scripts(
             path = node.get("path", "dest", "filename")
             name = path.text if path.kind == "scalar" else "x.md" if "```" in value.text else ""
             if name or key.text in _OF_FILES:
-                reading.inside(value.mapped, 1, name)
+                reading.inside(value.text_map, 1, name)
 
 
 def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings | None) -> None:
@@ -67,11 +67,11 @@ def _task(node: Node) -> Surroundings:
     around = Surroundings(kind="recipe")
     wanted = node.path("resources.accelerators")
     if count := re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text):
-        around.gpus, around.asked = count[1], [wanted.mapped.part(*count.span(1))]
+        around.gpus, around.asked = count[1], [wanted.text_map.part(*count.span(1))]
         around.whole = True
     image = node.get("container", "container_image", "docker_image", "image")
     if image.kind == "scalar" and _IMAGE.fullmatch(image.text):
-        around.image = image.mapped
+        around.image = image.text_map
     return around
 
 
@@ -86,7 +86,7 @@ def _script_lines(
         return
     parts: list[Mapped] = []
     for line in lines[:MAX_LINES]:
-        parts += (line.mapped, synthetic("" if line.text.endswith("\n") else "\n"))
+        parts += (line.text_map, synthetic("" if line.text.endswith("\n") else "\n"))
     _read_script(join(parts), env, reading, around)
 
 
@@ -97,7 +97,7 @@ def _fill(text: Mapped, defaults: Node) -> Mapped:
         if mark[0] in ("{{", "}}"):
             return literal(mark[0][0], at)
         value = defaults.get(mark[1] or mark[2])
-        return value.mapped if value.kind == "scalar" else None
+        return value.text_map if value.kind == "scalar" else None
 
     return replace_matches(text, _NAMED, value_of)
 
@@ -116,5 +116,5 @@ def read_task(node: Node, reading: Reading) -> list[Node]:
 
 
 def _has_script(node: Node) -> bool:
-    texts = (one.text for one in node.get(*_SCRIPTS).listed if one.kind == "scalar")
+    texts = (one.text for one in node.get(*_SCRIPTS).members if one.kind == "scalar")
     return any(map(ENGINE_TEXT.search, texts))

@@ -118,13 +118,13 @@ def option_pairs(document: Node) -> list[Pair]:
     pairs: list[Pair] = []
     for key, value in document.entries():
         if value.kind == "map":
-            pairs.append((key.mapped, _json(value)))
+            pairs.append((key.text_map, _json(value)))
         elif value.kind == "seq":
-            scalars = [item.mapped for item in value.items if item.kind == "scalar"]
+            scalars = [item.text_map for item in value.items if item.kind == "scalar"]
             spaced = [part for word in scalars for part in (synthetic(" "), word)]
-            pairs.append((key.mapped, join(spaced[1:])))
+            pairs.append((key.text_map, join(spaced[1:])))
         elif not value.is_null:
-            pairs.append((key.mapped, value.mapped))
+            pairs.append((key.text_map, value.text_map))
     return pairs
 
 
@@ -143,14 +143,14 @@ def _parts(node: Node, depth: int = 0) -> Mapped:
         said = json.dumps(plain(node, depth), ensure_ascii=False)
         if said.strip('"') == node.text and node.kind == "scalar":
             quote = synthetic('"' if said.startswith('"') else "")
-            return join((quote, node.mapped, quote))
+            return join((quote, node.text_map, quote))
         return synthetic(said)
     found: list[Mapped] = []
     for key, value in (node.entries() or [(NOTHING, item) for item in node.items])[:2000]:
         if found:
             found.append(synthetic(", "))
         if key:
-            found += [synthetic('"'), key.mapped, synthetic('": ')]
+            found += [synthetic('"'), key.text_map, synthetic('": ')]
         found.append(_parts(value, depth + 1))
     ends = "{}" if node.kind == "map" else "[]"
     return join((synthetic(ends[0], node.start), *found, synthetic(ends[1])))
@@ -191,7 +191,7 @@ def read_workers(document: Node, reading: Reading) -> bool:
 def _ray_models(application: Node) -> list[Node]:
     """The models of an application: a list of them, or those of prefill and decode."""
     if models := application.path("args.llm_configs") or application.get("llm_configs"):
-        return models.listed
+        return models.members
     named = application.get("args").entries()
     return [one for _, one in named if one.get("engine_kwargs")]
 
@@ -212,7 +212,7 @@ def read_ray_serve(document: Node, reading: Reading) -> bool:
             name = model.path("model_loading_config.model_id")
             source = model.path("model_loading_config.model_source") or name
             if source.kind == "scalar":
-                pairs = [(synthetic("model", source.start), source.mapped), *pairs]
+                pairs = [(synthetic("model", source.start), source.text_map), *pairs]
             if pairs:
                 around = Surroundings(kind="ray-serve", name=name.text)
                 env = environment(model.path("runtime_env.env_vars"))
@@ -271,7 +271,7 @@ def _is_schema(document: Node) -> bool:
 def _argument_list(document: Node, reading: Reading) -> None:
     """A YAML or JSON list: the words of one command, or containers and tasks."""
     if document.items and all(item.kind == "scalar" for item in document.items):
-        reading.command([item.mapped for item in document.items], at=document.start)
+        reading.command([item.text_map for item in document.items], at=document.start)
         return
     for item in document.items:
         if item.kind == "map":

@@ -156,15 +156,15 @@ def together(scrapes: Sequence[Scrape]) -> Scrape:
     first, count = scrapes[0], len(scrapes)
     if len({(one.engine, one.model) for one in scrapes}) > 1:
         raise Unreadable("the replicas run different engines or models")
-    gauges = _added([one.gauges for one in scrapes])
+    gauges = _sum_rows([one.gauges for one in scrapes])
     gauges |= {name: gauges[name] / count for name in gauges.keys() & {"kv_usage", "accept_length"}}
     totals, counts = (
-        _added([{k: v[i] for k, v in s.sums.items()} for s in scrapes]) for i in (0, 1)
+        _sum_rows([{k: v[i] for k, v in s.sums.items()} for s in scrapes]) for i in (0, 1)
     )
     return Scrape(
         first.engine,
         first.model,
-        _added([one.counters for one in scrapes]),
+        _sum_rows([one.counters for one in scrapes]),
         gauges,
         {name: (totals[name], counts[name]) for name in totals},
         tuple(map(sum, zip_longest(*(one.positions for one in scrapes), fillvalue=0.0))),
@@ -172,7 +172,7 @@ def together(scrapes: Sequence[Scrape]) -> Scrape:
     )
 
 
-def _added(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def _sum_rows(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(chain.from_iterable(rows))
     return {name: sum(row.get(name, 0.0) for row in rows) for name in names}
 

@@ -26,12 +26,12 @@ def with_calls(text: Mapped) -> Mapped:
 
     parts, done = [], 0
     for start, end in (*sorted(places[name] for name in bodies), (len(text), len(text))):
-        parts.append(_filled(text.part(done, start), bodies))
+        parts.append(_fill_call(text.part(done, start), bodies))
         done = end
     return join(parts)
 
 
-def _filled(text: Mapped, bodies: dict[str, Mapped]) -> Mapped:
+def _fill_call(text: Mapped, bodies: dict[str, Mapped]) -> Mapped:
     """The text with the bodies of what it calls; another call stays."""
 
     def body_of(call: re.Match[str], _: int) -> Mapped | None:

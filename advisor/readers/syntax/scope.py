@@ -162,9 +162,9 @@ def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
     return join(parts)
 
 
-def filled(node: Node) -> Mapped:
+def node_text(node: Node) -> Mapped:
     """A scalar of a compose file, of whose variables the defaults are known."""
-    return interpolate(node.mapped, Scope())
+    return interpolate(node.text_map, Scope())
 
 
 def _reference(

@@ -49,13 +49,13 @@ class Node:
                     own.setdefault(key.text, value)
         if name in own or "<<" not in own or depth >= 8:
             return own.get(name, NOTHING)
-        merged = (one._find(name, depth + 1) for one in self._merged())
+        merged = (one._find(name, depth + 1) for one in self._merge_values())
         return next((found for found in merged if found), NOTHING)
 
-    def _merged(self) -> Iterator[Node]:
+    def _merge_values(self) -> Iterator[Node]:
         for key, value in self.pairs:
             if key.text == "<<" and key.kind == "scalar":
-                yield from value.listed
+                yield from value.members
 
     def forget(self) -> None:
         """A key was respelt: look at the keys again."""
@@ -72,13 +72,13 @@ class Node:
         """Key and value pairs with merged ones after the mapping's own."""
         own = [pair for pair in self.pairs if pair[0].kind == "scalar" and pair[0].text != "<<"]
         if depth < 8 and len(own) < len(self.pairs):
-            for merged in self._merged():
+            for merged in self._merge_values():
                 names = {key.text for key, _ in own}
                 own += [pair for pair in merged.entries(depth + 1) if pair[0].text not in names]
         return own
 
     @property
-    def listed(self) -> list[Node]:
+    def members(self) -> list[Node]:
         """The items of a sequence, another node alone, nothing of none."""
         return self.items or ([self] if self else [])
 
@@ -94,7 +94,7 @@ class Node:
         return _TRUTHS.get(self.text.lower()) if self.kind == "scalar" else None
 
     @property
-    def mapped(self) -> Mapped:
+    def text_map(self) -> Mapped:
         """A scalar's text with each character's place; an alias points to its anchor."""
         value, raw, start = self.text, self.raw[self.start : self.end], self.start
         if HOLE_OPEN in value and len(value) < MAX_ALIGNED:
