@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
 from tests.tables import fields
 
+ROOT = Path(__file__).parents[2]
+
 
 def reasons(advice: Advice) -> str:
     return "\n".join(reason.text for reason in advice.reasons)
@@ -32,6 +35,27 @@ def refusal(**asked: Any) -> str:
     with pytest.raises(AdvisorError) as refused:
         recommend(**asked)
     return str(refused.value)
+
+
+# ---------------------------------------------------------------- beyond what was measured
+
+
+@pytest.mark.parametrize(
+    ("field", "most"), [("temperature", 1.0), ("concurrency", 4096)], ids=["warm", "many"]
+)
+def test_more_than_was_ever_measured_is_said(field: str, most: float) -> None:
+    assert caveats.MOST_MEASURED[field] == most
+    measured = []
+    for path in (ROOT / "knowledge" / "measurements" / "runs").glob("*.csv"):
+        with path.open(encoding="utf-8") as lines:
+            measured += [float(row[field]) for row in csv.DictReader(lines) if row.get(field)]
+    assert max(measured) == most
+    words = "lie above all that were measured", "lies above all that were measured"
+    said = [
+        any(word in reasons(recommend(hardware="h100", **{field: asked})) for word in words)
+        for asked in (most, 3 * most)
+    ]
+    assert said == [False, True]
 
 
 # ---------------------------------------------------------------- experts in system memory

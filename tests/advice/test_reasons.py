@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import re
 from statistics import median
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from advisor import recommend
+from advisor.advice.explain import measured
 from advisor.advice.explore.within import users_within, with_users
 from advisor.advice.objectives import p_objective
 from advisor.advice.questions import advice_for
 from advisor.domain.nouns import AdvisorError
 from advisor.render.text import advice_text
+
+
+@pytest.mark.parametrize(
+    "gains,k,named",
+    [
+        ({"output_tok_s": 1.24, "tpot": 1.2}, 2, []),
+        ({"output_tok_s": 1.24, "ttft": 2.3}, 2, ["ttft"]),
+        ({"output_tok_s": 0.9, "tpot": 1.6}, 2, ["output_tok_s", "tpot"]),
+        ({"ttft": 2.3}, 3, []),
+    ],
+)
+def test_only_what_lies_outside_is_named(gains: dict[str, float], k: int, named: list[str]) -> None:
+    wide = SimpleNamespace(speedup=SimpleNamespace(p10=1.0, p90=1.5))
+    estimate = SimpleNamespace(output_tok_s=wide, tpot_ms=wide, ttft_ms=wide)
+    best = cast(Any, SimpleNamespace(plan=SimpleNamespace(k=k), estimate=estimate))
+    rows = [
+        cast(Any, SimpleNamespace(metric=metric, speedup=gain, k=2))
+        for metric, gain in gains.items()
+    ]
+    text = measured._outside(rows, best)
+    for metric in ("output_tok_s", "tpot", "ttft"):
+        assert (measured.METRIC_NAMES[metric] in text) == (metric in named)
+    assert bool(text) == bool(named)
 
 
 def test_the_documented_case_tells_measurement_and_estimate_and_then_the_cause() -> None:

@@ -37,7 +37,7 @@ def from_evidence(
         if covering:
             other = difference.without_acceptance(facts) is not facts
             accepted = ", at that run's acceptance and not yours" if other else ""
-            text = text or f"Measured here{accepted}: "
+            text = text or f"Measured here{accepted}{_outside(rows, best)}: "
             text += evidence_text(rows, here=True)
         elif text:
             text += evidence_text(rows, here=True)
@@ -135,6 +135,18 @@ def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
     names = _differences_of(facts, plan, row)
     listed = ", ".join(names[:-2] + [" and ".join(names[-2:])])
     return f" (another {listed})" if names else ""
+
+
+def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
+    """Which measured gains of this very k lie outside the printed intervals, by name."""
+    if best.estimate is None:
+        return ""
+    names = []
+    for row in (row for row in rows if row.metric in difference.PRINTED and row.k == best.plan.k):
+        gain = getattr(best.estimate, difference.PRINTED[row.metric]).speedup
+        names += [] if gain.p10 <= row.speedup <= gain.p90 else [METRIC_NAMES[row.metric]]
+    where = f"{', '.join(names)} not within the interval above"
+    return f" (other prompts or settings: {where})" if names else ""
 
 
 def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:

@@ -48,14 +48,14 @@ _OFFERED = (
 TOOLS: dict[str, Callable[[Any], Told]] = {tool.__name__: tool for tool in _OFFERED}
 
 
-def _asked(tool: Callable[[Any], Told]) -> type[FormFields]:
+def _question_type(tool: Callable[[Any], Told]) -> type[FormFields]:
     """The model of what a tool is asked."""
     return next(iter(get_type_hints(tool).values()))  # type: ignore[no-any-return]
 
 
-def _described(name: str, tool: Callable[[Any], Told]) -> Tool:
+def _as_tool(name: str, tool: Callable[[Any], Told]) -> Tool:
     """The tool as a client is told of it."""
-    kind, reads = _asked(tool), tool is not tools.calibrate
+    kind, reads = _question_type(tool), tool is not tools.calibrate
     schema = _plain(kind.model_json_schema())
     if issubclass(kind, Question) and tool is not tools.recommend:
         for field in set(fields_of(LaunchQuestion)) & set(schema["properties"]):
@@ -74,7 +74,7 @@ def _described(name: str, tool: Callable[[Any], Told]) -> Tool:
 def _answer(tool: Callable[[Any], Told], given: dict[str, Any]) -> CallToolResult:
     """The answer, or the sentence why there is none."""
     try:
-        text, data = tool(check_fields(_asked(tool), {**given, "full": None}))
+        text, data = tool(check_fields(_question_type(tool), {**given, "full": None}))
     except (AdvisorError, answers.Busy) as error:
         return _refusal(own_words(str(error), NAMES))
     if not given.get("full"):
@@ -132,7 +132,7 @@ def _cap(text: str) -> str:
 
 
 async def _list(_context: Any, _params: Any) -> ListToolsResult:
-    return ListToolsResult(tools=[_described(*offered) for offered in TOOLS.items()])
+    return ListToolsResult(tools=[_as_tool(*offered) for offered in TOOLS.items()])
 
 
 async def _call(_context: Any, params: Any) -> CallToolResult:
