@@ -1,15 +1,17 @@
 """Print what the adapters write, as JSON lines for real_parsers.py: every plan shape on every
-catalogued release. `python -m tests.real.emit_lines`
+catalogued release, and every way of drafting of the models most served.
+`python -m tests.real.emit_lines`
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Plan
+from tests import method_table
 
 
 def plans(engine: str, version: str) -> Iterator[Plan]:
@@ -88,7 +90,7 @@ def lines() -> Iterator[dict[str, object]]:
 
 
 def main() -> None:
-    for line in dict.fromkeys(json.dumps(row) for row in lines()):
+    for line in dict.fromkeys(json.dumps(row) for row in chain(lines(), method_table.lines())):
         print(line)
 
 
