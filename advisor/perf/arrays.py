@@ -66,6 +66,8 @@ PATHS = (
     "other", "vllm-cuda", "sglang-cuda", "llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan",
     "llamacpp-rocm", "mlx", "vllm-other",
 )  # fmt: skip
+LLAMACPP = tuple(path for path in PATHS if path.startswith("llamacpp"))
+SERVED = ("vllm-cuda", "sglang-cuda", "vllm-other")  # by a server with a pool of pages
 
 
 def code(vocabulary: Sequence[str], word: str) -> int:
@@ -127,7 +129,6 @@ class Points:
     draft_params: Floats  # separate draft model: its parameters
     # hardware, per device
     bw: Floats  # B/s, peak
-    bw_measured: Floats
     bf16: Floats
     fp8: Floats
     int8: Floats
@@ -237,18 +238,12 @@ class Points:
 
     def replace(self, **changes: Floats | Codes | float | bool) -> Points:
         """A copy with some fields changed: arrays or scalars. Raises TypeError for no field."""
-        n = len(self)
-        made: dict[str, Any] = {}
         if not _COLUMNS.union(("filled",)).issuperset(changes):
             raise TypeError(f"Points have no column {', '.join(sorted({*changes} - _COLUMNS))}")
-        for name, value in changes.items():
-            if name == "filled":
-                made[name] = bool(value)
-            elif name in CODE_FIELDS:
-                made[name] = _spread(value, np.int16, (n,))
-            else:
-                shape = (n, MAX_K) if name == "given_conditional" else (n,)
-                made[name] = _spread(value, np.float64, shape)
+        made: dict[str, Any] = {
+            name: bool(value) if name == "filled" else _spread(name, value, len(self))
+            for name, value in changes.items()
+        }
         copy = object.__new__(Points)
         copy.__dict__.update(self.__dict__, _kept={})
         copy.__dict__.update(made)
@@ -271,9 +266,12 @@ class Points:
         return self.once(("method", names), lambda: mask(self.method, METHODS, names))
 
 
-def _spread(value: object, kind: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """A column of this shape: np.broadcast_to takes longer than the sums of a single question."""
-    column: npt.NDArray[Any] = np.asarray(value, dtype=kind)
+def _spread(name: str, value: object, n: int) -> npt.NDArray[Any]:
+    """A column: np.broadcast_to takes longer than the sums of a single question."""
+    shape = (n, MAX_K) if name == "given_conditional" else (n,)
+    column: npt.NDArray[Any] = np.asarray(
+        value, dtype=np.int16 if name in CODE_FIELDS else np.float64
+    )
     return column if column.shape == shape else np.broadcast_to(column, shape)
 
 
@@ -295,22 +293,15 @@ def build(n: int, columns: Mapping[str, object]) -> Points:
     made: dict[str, Any] = dict.fromkeys(FLOAT_FIELDS, np.full(n, np.nan))  # one for all
     made |= dict.fromkeys(CODE_FIELDS, np.zeros(n, dtype=np.int16))
     made["given_conditional"] = np.full((n, MAX_K), np.nan)
-    for name, value in columns.items():
-        if name in CODE_FIELDS:
-            made[name] = _spread(value, np.int16, (n,))
-        elif value is not None:
-            shape = (n, MAX_K) if name == "given_conditional" else (n,)
-            made[name] = _spread(value, np.float64, shape)
-    unknown = set(columns) - set(FLOAT_FIELDS) - set(CODE_FIELDS)
-    if unknown:
+    if unknown := columns.keys() - _COLUMNS:
         raise KeyError(f"no such field of Points: {', '.join(sorted(unknown))}")
+    made |= {name: _spread(name, value, n) for name, value in columns.items() if value is not None}
     return Points(**made)
 
 
 def concat(parts: Sequence[Points]) -> Points:
     """Several Points after one another, (N,) in all."""
-    names = (*FLOAT_FIELDS, *CODE_FIELDS)
     return Points(
-        **{n: np.concatenate([getattr(p, n) for p in parts]) for n in names},
+        **{n: np.concatenate([getattr(p, n) for p in parts]) for n in ALL_FIELDS},
         filled=all(p.filled for p in parts),
     )

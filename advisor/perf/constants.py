@@ -16,10 +16,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from advisor.domain.sourced import sourced
-from advisor.perf.arrays import PATHS
+from advisor.perf.arrays import LLAMACPP, PATHS
 
 ByPath = tuple[float, ...]
-LLAMACPP = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
 
 
 def by_path(default: float, **special: float) -> ByPath:
@@ -164,9 +163,6 @@ class Constants:
     # 2, 4, 8 and 16 tokens, 0.24 ms an expert more, whose read takes 0.17 ms at 80 % of the
     # bandwidth; Vulkan #25356: 65 ms at 8 sequences, 109 at 9
     mmq_moe: ByPath = constant(by_path(1.4, llamacpp_vulkan=2.0), "derived", 0.1)
-    # llama.cpp's tiled kernel over its vector kernel for experts that meet a few tokens each: 0.45
-    # ms a token (RTX 3090, llama.cpp #15525), 0.40 (H100, own llama-batched-bench)
-    mmq_moe_gain: float = constant(1.0, "derived")
     # llama.cpp uses no CUDA graph where experts meet more tokens than the vector kernel takes, and
     # sorts the tokens by experts: 4.3 ms between 8 and 9 sequences beyond what a sequence costs, 40
     # layers of 35B-A3B (H100, own llama-batched-bench)
@@ -255,9 +251,6 @@ class Constants:
     prefill_moe_s: float = constant(1.6e-3, "measured")
     # multiplier on prefill; SGLang: TTFT of 8192 tokens at one stream, H200, 35B-A3B and 27B
     prefill_scale: ByPath = constant(by_path(1.0, sglang_cuda=0.75, vllm_other=1.5), "derived", 0.4)
-    # multiplier on the published rates of long prompts (rates.PROMPT_SHARE), which agree within a
-    # fifth where two sources have one card
-    prompt_rate: ByPath = constant(by_path(1.0), "derived")
 
     # -- kernel paths, for a fit: multipliers on the part of a verify step beyond a plain step
     # multiplier on what a verify step costs beyond a baseline step, for a fit

@@ -63,7 +63,7 @@ MOST_EXPERTS = sourced(
 
 
 def _rolls_back(p: P.Points) -> Mask:
-    llamacpp = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
+    llamacpp = p.is_path(*P.LLAMACPP)
     return np.asarray(llamacpp & (p.is_hybrid > 0))
 
 

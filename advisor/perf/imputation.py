@@ -14,19 +14,12 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Mask
+from advisor.perf.sizes.device import FULL_GRAPHS_LOST
 
 QUANT_NAMES = (
     "bytes_mixer", "bytes_ffn", "bytes_lm_head", "bytes_mtp", "bytes_mtp_lm_head", "quant_bits",
 )  # fmt: skip
 
-# Releases of vLLM as numbers: 10000 for the first part, 100 for the second, 1 for the third.
-FULL_GRAPHS_LOST = sourced(
-    2701,
-    "release",
-    "vLLM 0.27.1, the last without them for a verify step on SM12x: piecewise_flashinfer in "
-    "knowledge/rules/regime.json",
-    "read",
-)
 HYBRID_CACHING = sourced(
     2600,
     "release",
@@ -105,8 +98,8 @@ def _fill_quant(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     H100 7.5 ms, on one A40 29 ms.
     """
     families = [P.QUANT_FAMILIES.index(n) for n in ("bf16", "fp8", "int4", "mlx", "gguf-k")]
-    server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
-    gguf = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
+    server = p.is_path(*P.SERVED)
+    gguf = p.is_path(*P.LLAMACPP)
     gpus = np.fmax(_fill_unknown(p.gpus, 1.0), _fill_unknown(p.tp, 1.0))
     room = value("weights_room") * p.memory_bytes * gpus
     native8 = (p.family == P.FAMILIES.index("deepseek")) & (filled["fp8"] > 0)
@@ -214,11 +207,11 @@ def _fill_experts(
 def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     """Load and limits: one stream of 512 in and out, the engine's limits, no shared prefix."""
     of, vllm = table("values"), p.is_engine("vllm")
-    server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
+    server = p.is_path(*P.SERVED)
     concurrency = np.fmax(_fill_unknown(p.concurrency, of["concurrency"]), 1.0)
     tp = np.fmax(_fill_unknown(p.tp, np.where(server, _fill_unknown(p.gpus, 1.0), 1.0)), 1.0)
     output = np.fmax(_fill_unknown(p.output_tokens, of["output_tokens"]), 1.0)
-    local = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+    local = p.is_path(*P.LLAMACPP, "mlx")
     usual = np.where(local, of["input_tokens_local"], of["input_tokens"])
     tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, usual))
     big = p.memory_bytes >= of["big_batches_bytes"]
@@ -230,7 +223,7 @@ def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     spread = _fill_unknown(p.output_spread, np.where(fixed, 0.0, of["output_spread"]))
     lost = vllm & (p.method > 0) & ~p.is_method("ngram")
     lost &= p.is_arch("sm_120", "sm_121")
-    lost &= np.isnan(p.version) | (p.version <= FULL_GRAPHS_LOST)
+    lost &= np.isnan(p.version) | (p.version <= np.dot(FULL_GRAPHS_LOST, (10000, 100, 1)))
     lost &= filled["kv_bytes"] == 1.0  # FlashInfer is the backend there for an fp8 KV cache
     # on by default, but for hybrid models in vLLM only since 0.26.0
     uncached = vllm & (filled["is_hybrid"] > 0) & (p.version < HYBRID_CACHING)

@@ -32,7 +32,7 @@ from advisor.perf.rates import (
     unpack_tokens,
 )
 
-SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+SMALL_BATCH_PATHS = (*P.LLAMACPP, "mlx")
 # Forks of MLX whose verify kernels run on the matrix units from two tokens on, by their own
 # descriptions.
 _TILED = re.compile(r"mtplx|mlx-dspark", re.IGNORECASE)
@@ -140,7 +140,7 @@ def small_batch_seconds(
     mixer, ffn, routed = params(p)
     rate = small_batch_rate(p, c)
     ops = 2 * (mixer + ffn + p.lm_head_params)
-    tiled_rate = prompt_rate(p, c) * p.tp
+    tiled_rate = prompt_rate(p) * p.tp
     limit = dense_limit(p)
     unpack = unpack_tokens(p, c)
     dense_read = np.fmax(dense_read, unpack * ops / rate)
@@ -153,14 +153,15 @@ def small_batch_seconds(
         dense_read * tile_overhead(p, c) + tokens * ops / tiled_rate,
     )
     dense = np.where(tokens <= limit, vector, beyond)
-    # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing
+    # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing: 0.45 ms
+    # a token (RTX 3090, llama.cpp #15525), 0.40 (H100, own llama-batched-bench)
     cuda = p.is_path("llamacpp-cuda")
     few = np.where(
         cuda,
         np.fmax(expert_read, tokens * unpack * 2 * routed / rate),
         expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
     )
-    many_rate = np.where(cuda, rate * c.mmq_moe_gain, PROMPT_EXPERTS * tiled_rate)
+    many_rate = np.where(cuda, rate, PROMPT_EXPERTS * tiled_rate)
     share = np.divide(distinct, p.topk, out=np.zeros_like(distinct), where=p.topk > 0)
     many_read = np.fmax(expert_read, share * unpack * 2 * routed / rate)
     many = many_read * at(c.mmq_moe, p) + tokens * 2 * routed / many_rate

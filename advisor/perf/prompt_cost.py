@@ -102,7 +102,7 @@ def prefill_seconds(
     mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
     per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
     small = p.is_path(*SMALL_BATCH_PATHS)
-    tiled = prompt_rate(p, c) * np.where(p.moe_layers > 0, PROMPT_EXPERTS, 1.0)
+    tiled = prompt_rate(p) * np.where(p.moe_layers > 0, PROMPT_EXPERTS, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
     attention = 4 * attended_keys(p, context + tokens / 2)
     rate = np.where(

@@ -14,8 +14,6 @@ from advisor.perf.arrays import Floats
 from advisor.perf.constants import MOST_SHARE, ByPath, Constants
 
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
-# of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5
-# (mlx-dspark, M4 Pro)
 _TILED_SHARE = sourced(
     0.6,
     "share of the fp32 rate",
@@ -186,14 +184,14 @@ def tile_overhead(p: P.Points, c: Constants) -> Floats:
     return np.asarray(at(c.mmq_fixed, p) * np.where(dp4a, c.mmq_fixed_dp4a, 1.0))
 
 
-def prompt_rate(p: P.Points, c: Constants) -> Floats:
+def prompt_rate(p: P.Points) -> Floats:
     """FLOP/s of one device in llama.cpp and MLX on a long prompt (N,): as published for its
     architecture, and never more than the device computes in 16 bits, or in 8 on NVIDIA cards that
     have kernels for it. A split by tensors is not faster (llama.cpp#19378: 0.25 to 1.1 of layers).
     """
     nvidia = p.is_arch(*_NVIDIA)
     peak = np.fmax(p.bf16, p.fp32)
-    rate = at(c.prompt_rate, p) * _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
+    rate = _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
     amd = p.is_arch("gfx9")
     rate = np.where(amd, 1 / (1 / rate + 1 / PROMPT_MOST), rate)
     most = np.where(nvidia, np.fmax(peak, p.int8), peak)

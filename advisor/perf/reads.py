@@ -12,18 +12,11 @@ from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import SERVER_PATHS, at, attention_share, read_rate, soft_max
+from advisor.perf.sizes.pools import LATENT
 
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _RDNA = ("gfx11", "gfx12")
 _SM12X = ("sm_120", "sm_121")
-# Cached per token and layer by MLA: 512 compressed and 64 for positions (DeepSeek, GLM, Kimi), 256
-# and 64 (Mistral Small 4), 512 (GLM-5.3)
-_MLA_ELEMENTS = sourced(
-    (576, 320, 512),
-    "elements",
-    "config.json of DeepSeek-V3, GLM-5.2 and Kimi K2; Mistral Small 4; GLM-5.3",
-    "read",
-)
 # Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is
 # lognormal.
 _NODES = sourced(
@@ -60,7 +53,7 @@ def attention_seconds(
 
 def _is_latent(p: P.Points) -> P.Mask:
     """Whether a layer's keys and values are as many as MLA's (N,)."""
-    return np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
+    return np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), LATENT)
 
 
 def attended_keys(p: P.Points, context: Tokens) -> Floats:

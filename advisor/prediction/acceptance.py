@@ -80,29 +80,33 @@ def tokens_per_step(conditional: Floats, k: Floats) -> Floats:
 
     conditional (N, MAX_K) in 0..1, k (N,) >= 0. Returns (N,).
     """
+    reach, tail = _reach(conditional, k)
+    total: Floats = 1.0 + reach.sum(axis=1) + tail
+    return total
+
+
+def _reach(conditional: Floats, k: Floats) -> tuple[Floats, Floats]:
+    """Chance that each position is drafted and accepted (N, MAX_K), and the sum of those past the
+    last known (N,).
+    """
     steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)  # fractional k interpolates
     reach = np.cumprod(conditional, axis=1)
     last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
     more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
-    tail = reach[:, -1] * last * (1 - last**more) / (1 - last)
-    total: Floats = 1.0 + (reach * steps).sum(axis=1) + tail
-    return total
+    return reach * steps, reach[:, -1] * last * (1 - last**more) / (1 - last)
 
 
 def log_gradient(conditional: Floats, k: Floats) -> Floats:
     """d log(tokens per step) / d logit of each position, (N, MAX_K)."""
-    steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)
-    reach = np.cumprod(conditional, axis=1) * steps
-    last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
-    more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
-    whole = np.cumprod(conditional, axis=1)[:, -1]
-    tail = whole * last * (1 - last**more) / (1 - last)
+    reach, tail = _reach(conditional, k)
     remaining = np.cumsum(reach[:, ::-1], axis=1)[:, ::-1] + tail[:, None]
     total = 1.0 + reach.sum(axis=1) + tail
     gradient: Floats = (1 - conditional) * remaining / total[:, None]
+    last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
+    more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
     again = ((1 - (more + 1) * last**more) * (1 - last) + last * (1 - last**more)) / (1 - last) ** 2
     gradient[:, -1] += (
-        whole * again * last * (1 - last) / total
+        conditional.prod(axis=1) * again * last * (1 - last) / total
     )  # the last position stands for all later ones too
     return gradient
 

@@ -32,8 +32,6 @@ MAX_LOG = sourced(
     2.3, "log ratio", "The largest published speed-up is 4.8; beyond 10 none is believed", "chosen"
 )
 
-# llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a
-# length
 EARLY_STOP_K = sourced(
     8.0,
     "tokens",
@@ -46,7 +44,6 @@ LOOKUP_K = sourced(
     "A lookup drafts in some steps only: over all steps it verifies about this many",
     "assumed",
 )
-SLOT_BY_SLOT = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
 
 _METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
 _FIELDS = {
@@ -111,7 +108,7 @@ def _prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
     k = acc.draft_k(points)
     guessed = np.isnan(points.given_rate) & np.isnan(points.given_length)
-    early = points.is_method("draft_model") & points.is_path(*SLOT_BY_SLOT) & guessed
+    early = points.is_method("draft_model") & points.is_path(*arrays.LLAMACPP) & guessed
     k = np.where(early, np.fmin(k, EARLY_STOP_K), k)
     k = np.where(points.is_method("ngram") & guessed, np.fmin(k, LOOKUP_K), k)
     raw = points.replace(k=k, given_k=given_k)
@@ -146,7 +143,7 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
     MTP). 0 elsewhere.
     """
     out = np.zeros(len(full))
-    rows = np.flatnonzero(full.is_path(*SLOT_BY_SLOT) & (full.concurrency > 1) & (full.k > 0))
+    rows = np.flatnonzero(full.is_path(*arrays.LLAMACPP) & (full.concurrency > 1) & (full.k > 0))
     if len(rows):
         p = full.take(rows)
         batch, context, one = (

@@ -22,8 +22,8 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
 from advisor.perf.arrays import Floats
+from advisor.prediction.neighbours import SHORT
 
-SHORT_TOKENS = sourced(1024, "tokens", "Prompts below this hardly move a step", "assumed")
 LEAST_SD = sourced(
     0.05,
     "log ratio",
@@ -136,7 +136,7 @@ def places(raw: arrays.Points, full: arrays.Points) -> Floats:
     total, active = sizes
     numbers = [
         np.log2(np.maximum(full.concurrency, 1.0)),
-        np.log2(SHORT_TOKENS + full.input_tokens),
+        np.log2(SHORT + full.input_tokens),
         np.log2(np.maximum(full.k, 1.0)),
         raw.workload,
         full.method,

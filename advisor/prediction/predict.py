@@ -41,10 +41,11 @@ FAR = sourced(
 )
 
 
-# Two candidates of one machine and model share most of the error: correlation of left-out errors
-# within sweeps over k.
 ERROR_CORRELATION = sourced(
-    0.8, "correlation", "Left-out errors within sweeps over k, see above", "measured"
+    0.8,
+    "correlation",
+    "Left-out errors of two candidates of one machine and model, within sweeps over k",
+    "measured",
 )
 NO_GAIN = sourced(
     0.1,

@@ -185,7 +185,6 @@ USUAL_GPUS = sourced(
     "10th and 90th percentile of 4,601 vLLM rows (2026-11-24); boxes with one chip have one",
     "measured",
 )
-SERVERS = ("vllm-cuda", "sglang-cuda", "vllm-other")
 ONE_CHIP = ("unified", "igpu", "laptop")
 
 
@@ -199,7 +198,7 @@ class Blank(NamedTuple):
 
 def blanks(points: arrays.Points, full: arrays.Points) -> tuple[Blank, ...]:
     """The blank cells of N points as read; `full` are the filled ones, with requests held."""
-    server = points.is_path(*SERVERS)
+    server = points.is_path(*arrays.SERVED)
     one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
     tight = full.concurrency > NEAR_FULL * full.held_spec
     lone = np.isnan(points.gpus) & np.isnan(points.tp) & ~one

@@ -35,7 +35,6 @@ ROW = {
 MAY_STAY_UNKNOWN = {
     "hardware_name",
     "model_name",
-    "bw_measured",
     "memory_bytes",
     "k",
     "verify_tokens",

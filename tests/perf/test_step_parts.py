@@ -208,7 +208,7 @@ def test_up_to_eight_tokens_each_is_computed_by_itself(change: dict[str, str]) -
 def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -> None:
     p = point(LLAMA, change)
     mixer, ffn, routed = rates.params(p)
-    tiled = rates.prompt_rate(p, C)[0]
+    tiled = rates.prompt_rate(p)[0]
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
     first = few(p, C, 1)
     for tokens in (9, 20):
@@ -216,7 +216,7 @@ def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -
         assert dense == pytest.approx(
             first[0] * rates.tile_overhead(p, C)[0] + tokens * ops / tiled
         )
-        rate = rates.small_batch_rate(p, C)[0] * C.mmq_moe_gain
+        rate = rates.small_batch_rate(p, C)[0]
         more = tokens * 2 * float(routed[0]) / rate  # tiles that few tokens fill gain nothing
         more += p.moe_layers[0] * rates.at(C.mmq_moe_layer_s, p)[0]
         assert mixture == pytest.approx(first[1] * rates.at(C.mmq_moe, p)[0] + more)
@@ -311,7 +311,7 @@ def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:
     ada = LLAMA | {"hardware": "rtx4090", "engine_version": "b10600"}
     p = point(ada).replace(quant_bits=2.6)
     mixer, ffn, _ = rates.params(p)
-    tiled = rates.prompt_rate(p, C)[0]
+    tiled = rates.prompt_rate(p)[0]
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
     at_the_switch = few(p, C, 4)[0]
     for tokens in (5, 12):

@@ -45,7 +45,6 @@ def hardware_vector(hw: Hardware) -> Vector:
     return {
         "hardware_name": name_number(hw.id),
         "bw": _value(hw.memory_bandwidth_gb_s, 1e9),
-        "bw_measured": _value(hw.memory_bandwidth_measured_gb_s, 1e9),
         "bf16": _value(hw.bf16_tflops, 1e12),
         "fp8": _value(hw.fp8_tflops, 1e12),
         "int8": _value(hw.int8_tops, 1e12),

@@ -72,8 +72,8 @@ DP_SIZE, DP_ATTENTION = "--dp-size", "--enable-dp-attention"
 EXPERTS, EXPERT_RANKS = "--enable-expert-parallel", "--ep-size"  # vLLM: all ranks; SGLang
 SERVERS = ("vllm", "sglang")
 
-# Elements that MLA caches per token and layer (physics.py names the models): one vector, which
-# cannot be split over ranks.
+# Cached per token and layer by MLA, one vector that cannot be split over ranks: 512 compressed and
+# 64 for positions (DeepSeek, GLM, Kimi), 256 and 64 (Mistral Small 4), 512 (GLM-5.3)
 LATENT = sourced(
     (576, 320, 512),
     "elements",
