@@ -1,10 +1,5 @@
 """Plan points as arrays: one (N,) float64 array per named quantity, NaN = unknown, and small
-integer codes for words.
-
-Everything numeric (physics, schedule, features, prediction) works on `Points`, so a table of
-100,000 rows and one question from the command line take the same road. `from_rows` (encode_rows)
-and `from_plans` (encode_plans) make them; `impute` (imputation) puts a documented value where a
-number is unknown and leaves the original untouched, so that a learner still sees what was unknown.
+integer codes for words. A table of 100,000 rows and one question take the same road through them.
 
 Units: bytes, seconds, FLOP/s, bytes/s, tokens, parameters (not billions). Rates are dense peak per
 device.

@@ -1,9 +1,5 @@
-"""Explicit stand-ins for what a point does not know. One table or formula per quantity, each with
-its reason.
-
-The stand-ins are coarse on purpose: they put a point into the right regime, and whoever predicts
-must widen the interval where they were used (compare with the unfilled points). Nothing here is a
-measurement.
+"""Explicit stand-ins for what a point does not know: one table or formula per quantity, each
+with its reason. They are coarse: whoever predicts must widen the interval where they were used.
 """
 
 from __future__ import annotations
@@ -223,7 +219,7 @@ def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     spread = _fill_unknown(p.output_spread, np.where(fixed, 0.0, of["output_spread"]))
     lost = vllm & (p.method > 0) & ~p.is_method("ngram")
     lost &= p.is_arch("sm_120", "sm_121")
-    lost &= np.isnan(p.version) | (p.version <= np.dot(FULL_GRAPHS_LOST, (10000, 100, 1)))
+    lost &= np.isnan(p.version) | (p.version <= np.dot(FULL_GRAPHS_LOST, (100**2, 100, 1)))
     lost &= filled["kv_bytes"] == 1.0  # FlashInfer is the backend there for an fp8 KV cache
     # on by default, but for hybrid models in vLLM only since 0.26.0
     uncached = vllm & (filled["is_hybrid"] > 0) & (p.version < HYBRID_CACHING)

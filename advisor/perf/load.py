@@ -1,9 +1,6 @@
 """What the closed loop of clients asks of one engine: slots, prompt tokens to compute, decode
-steps, their spread.
-
-Shared by the fluid approximation (`schedule`) and the exact replay (`replay`), so that both answer
-the same question. A closed loop: `concurrency` clients start together, each sends its next request
-when the last one ends.
+steps, their spread. `concurrency` clients start together, each sends its next request when the last
+one ends.
 """
 
 from __future__ import annotations

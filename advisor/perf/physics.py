@@ -1,13 +1,9 @@
 """Step time from bytes, operations and launches: the analytical core, vectorised over points.
 
-One decode step reads the weights once for all its tokens (a mixture reads the union of the experts
-that its tokens are routed to), reads each request's KV cache and recurrent state, and pays launch
-and host time. A verify step is the same with k + 1 tokens per request; drafting costs its passes.
-Prompts are priced in `prompt_cost`. All functions are pure; times are seconds, arrays are (N,)
-float64 and a `batch` may be fractional. Points must be filled (points.fill) and have a k.
-
-What it does not know: kernel quality per platform beyond the constants, memory spill, thermal
-limits, scheduling (that is `schedule`).
+One step reads the weights once for all its tokens (a mixture the union of their experts) and each
+request's KV cache and state, and pays launch and host time; a verify step has k + 1 tokens per
+request. Pure functions; seconds, (N,); a `batch` may be fractional. Points must be filled and have
+a k. What it does not know: kernel quality beyond the constants, spill, thermal limits.
 """
 
 from __future__ import annotations

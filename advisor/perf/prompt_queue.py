@@ -1,12 +1,10 @@
-"""How prompts meet in the steps of the closed loop, and how many calls they take, vectorised over
-points.
+"""How prompts meet in the steps of the closed loop, and how many calls they take, vectorised
+over points.
 
-A step computes as many waiting prompt tokens as its budget holds, so calls with prompts are the
-busy steps of a discrete queue: a prompt is `service` budgets long, and the other requests end, each
-with a prompt behind it, at `rate` a step. How many calls a prompt takes decides what it costs,
-since a call costs the host much the same whatever is in it: alone it takes whole calls, the last
-one partly empty; where prompts are always waiting no call has room left. Lengths vary, so that one
-token more or less moves an expectation and no whole number.
+Calls with prompts are the busy steps of a discrete queue: a prompt is `service` budgets long, and
+the other requests end, each with a prompt behind it, at `rate` a step. A call costs the host much
+the same whatever is in it, so their number counts. Lengths vary: a token more moves an expectation
+and no whole number.
 """
 
 from __future__ import annotations

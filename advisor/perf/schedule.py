@@ -1,17 +1,10 @@
 """The closed loop in mean values: output tok/s, decode speed, TPOT and TTFT of both arms,
 vectorised over points.
 
-Bookkeeping in steps, not in seconds, keeps it simple. A request spends `waiting` steps until its
-prompt is done and
-`steps` decoding; by Little's law in steps, steps / (steps + waiting) of the slots decode. Each
-decode step completes
-batch / steps requests, and each completion brings one prompt to compute, which stretches the steps
-of everybody. How many prompts meet in one step decides how the same work splits into TTFT and TPOT:
-with equal lengths and a joint start all prompts meet (long TTFT, undisturbed TPOT); unequal
-lengths, and the chance in accepting drafts, spread them.
-
-`replay.simulate` plays the same load step by step; a test holds the two together. Open-loop
-arrivals are not modelled.
+Bookkeeping is in steps: a request spends `waiting` steps until its prompt is done and `steps`
+decoding; by Little's law steps / (steps + waiting) of the slots decode, and each completion brings
+one prompt to compute, which stretches the steps of everybody. tests/reference/replay.py plays the
+same load step by step; a test holds the two together. Open-loop arrivals are not modelled.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""How many drafted tokens are accepted: a hierarchical logit per draft position, and its update by
-what was measured.
+"""How many drafted tokens are accepted: a hierarchical logit per draft position, and its update
+by what was measured.
 
-The conditional acceptance of position j is sigmoid(x . beta + offset_j): x holds method, model
-family, workload, thinking, temperature, depth, quantisation damage and size, beta is shrunk, and
-what remains between sources is a variance. A measured acceptance (a rate, a length or one figure a
-position) enters as an observation of that prior: a Kalman step in logit space, so one noisy figure
-moves the prior and does not replace it. It does not know the tokens, which differ by prompt.
+The conditional acceptance of position j is sigmoid(x . beta + offset_j), beta is shrunk, and what
+remains between sources is a variance. A measured acceptance (a rate, a length or one figure a
+position) is an observation of that prior: a Kalman step in logit space, so one noisy figure moves
+the prior and does not replace it.
 """
 
 from __future__ import annotations

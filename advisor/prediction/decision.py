@@ -1,13 +1,9 @@
 """What a goal weighs, and on, off or measure first: one rule on one posterior for every command.
 
-The rule reads the posterior of the goal's metric: its median and P(gain), the calibrated
-probability that the metric gains, in which measured pairs of the same configuration count. On needs
-a median above 1 and a P(gain) of at least `decision_on_p_gain` (where the configuration itself was
-measured `decision_on_p_gain_measured`: there the sign is known better); off a P(gain) of at most
-`decision_off_p_gain` (`decision_off_p_gain_own` where the user's own runs tell of the question);
-between them the answer is to measure first. So there is no "on" with a
-median below 1 and no "off" with a high P(gain). What it does not know: what is forbidden for
-another reason (a crash, wrong answers, the user's own objective); advice/decide.py says.
+On needs a median above 1 and a P(gain) of at least `decision_on_p_gain` (where the configuration
+itself was measured `decision_on_p_gain_measured`); off a P(gain) of at most `decision_off_p_gain`
+(`decision_off_p_gain_own` where the user's own runs tell of the question); between them the answer
+is to measure first. What is forbidden for another reason advice/decide.py says.
 """
 
 from __future__ import annotations

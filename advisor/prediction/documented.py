@@ -1,10 +1,6 @@
-"""What is documented of a regime, as an observation of the posterior.
-
-A documented loss is one observation of the log speed-up, with the scatter that owners of one and
-the same setting show: it moves the estimate and narrows it, and switches no decision. Measured runs
-with a row of their own are part of the estimate already. What it does not know: by how much a
-documented case lost where its source gives no number; then the median of the published losses
-stands for it. Where the regimes lie, perf/regimes says.
+"""What is documented of a regime, as an observation of the posterior: one of the log speed-up,
+with the scatter that owners of one and the same setting show. It moves the estimate and narrows it,
+and switches no decision. Where a source gives no number, the median of the published losses does.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The fitted model: acceptance, constants of physics, spread, nearby measurements. Pure arrays,
-numpy only.
+"""The fitted model: acceptance, constants of physics, spread, nearby measurements. numpy only.
 
-The order is always the same: believe an acceptance, let physics and the closed loop turn it into a
-speed-up per metric, lean a little towards measured pairs of the same cell, and give it the spread
-that left-out sources showed. All spreads are in log speed-up. No residual is learned: none that was
-tried predicts left-out sources better than physics with fitted constants (docs/research/notes.md).
-It does not decide (decide does) and does not read files (predict does).
+Believe an acceptance, let physics and the closed loop turn it into a speed-up per metric, lean a
+little towards measured pairs of the same cell, and give it the spread that left-out sources showed,
+in log speed-up. No residual is learned: none predicts left-out sources better (notes.md).
 """
 
 from __future__ import annotations

@@ -2,16 +2,12 @@
 missed.
 
 A cell is hardware, GPU count, model, quantisation family, kernel path and method; the first token
-is a cell of its own. What a model misses at another owner's pair says little about the next owner:
-leaving owners out, the best share of it to believe is 0 to 0.2. So a prediction leans by
-`stranger_weight` towards the misses of the nearest pairs, each owner one witness, and only towards
-what the cycle cost: pairs without a stated acceptance, whose miss may be what was accepted there,
-move nothing. Spreads are not narrowed. What did win or lose there says more of the sign: with the
-whole miss of the nearest pairs a point lies on one side of 1, and that moves its odds of a gain by
-up to `measured_sign` in log, fading with their distance. So a loss measured at another k or load
-says of this one what both have in common (what a cycle costs and what is accepted), and physics
-says what differs. Where the point's own acceptance is stated, what was accepted elsewhere is left
-out of it.
+is a cell of its own. What a model misses at another owner's pair says little about the next owner,
+so a prediction leans by `stranger_weight` towards the misses of the nearest pairs with a stated
+acceptance, each owner one witness; spreads are not narrowed. What did win or lose there says more
+of the sign: with the whole miss of the nearest pairs a point lies on one side of 1, and that moves
+its odds of a gain by up to `measured_sign` in log, fading with their distance. Where the point's
+own acceptance is stated, what was accepted elsewhere is left out of it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """A user's own A/B runs pull the predictions for that machine towards what was measured there.
 
-What the model misses on one machine goes together. A miss has two parts, each a Gaussian process of
-its own: what was accepted (known where the run states its acceptance; it fades over draft length,
-context, kind of text, method, model and engine, and is as large as what the model leaves open), and
-what a cycle cost (it fades over load, context, draft length and everything that names the setting).
-Misses of the first token are a third. A run is one observation of the sum, with the noise of its
-measurement, and one of the acceptance where that is stated. The parameters are those with the
-smallest error on the other halves of published sources (`advisor evaluate --calibrated`). What it
-does not know: whether the machine has changed since.
+A miss has two parts, each a Gaussian process of its own: what was accepted (as large as what the
+model leaves open) and what a cycle cost; misses of the first token are a third. A run is one
+observation of the sum, with the noise of its measurement, and one of the acceptance where that is
+stated. The parameters have the smallest error on the other halves of published sources (`advisor
+evaluate --calibrated`). What it does not know: whether the machine has changed since.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""models/speedup.json + physics -> predictions of points. Numpy only; the artefact is read once.
-
-`predict_points` is about each point's own metric; `as_one_story` about all three of a point, with
-what a queue, the user's own runs and documented losses add. A question (estimate.py) and a table
-(predict_table.py) take the same road, so that they cannot disagree.
+"""models/speedup.json + physics -> predictions of points: of each point's own metric
+(`predict_points`), or of all three with what a queue, the user's own runs and documented losses add
+(`as_one_story`). A question and a table take the same road, so that they cannot disagree.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """How far a prediction may be off: the variance of the log speed-up, reason by reason; and the
-standard normal distribution for arrays, numpy alone.
-
-Each reason for doubt has a size per point and a weight that was fitted to the errors on left-out
-sources (non-negative least squares of their squares, lab/training/spread_fit.py): the row itself,
-what the acceptance leaves open, numbers that were filled in, the time to first token, and
-mechanisms that depend on a build (switches.py).
+standard normal distribution for arrays, numpy alone. Each reason has a size per point and a weight
+that was fitted to the errors on left-out sources (lab/training/spread_fit.py).
 """
 
 from __future__ import annotations

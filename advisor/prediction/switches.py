@@ -1,13 +1,9 @@
-"""Mechanisms that depend on a build: priced in both states, each with a probability.
+"""Mechanisms that depend on a build, and blank cells: priced in both states.
 
-A row seldom says whether a build splits verify attention over the KV cache, has a small-batch
-kernel for its chip, or replays recurrent states. Physics prices the state that was found in source
-code or reports. Here the same step is priced without the mechanism, too, and the prediction is the
-mixture of both: the median lies between them, and the doubt about the state is a reason for the
-spread. The probabilities are shares of owners (knowledge/thresholds.yaml, `switch_*`).
-
-A cell that a row leaves blank is such a state too: the prediction is spread over the two ends of
-what is usual, instead of being made in silence of a number that stands in for the cell.
+A row seldom says whether a build splits verify attention, has a small-batch kernel for its chip or
+replays recurrent states. The same step is priced without the mechanism too: the median lies between
+the two, and the doubt is a reason for the spread. The probabilities are shares of owners
+(knowledge/thresholds.yaml, `switch_*`). A blank cell is spread over the two ends of what is usual.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What a predicted speed-up is worth to whoever switches it on: log speed-up in which a loss weighs
-more than an equal gain (`loss_aversion` in knowledge/thresholds.yaml).
-
-Used to choose among plans, for a question (advice/decide.py) and for the sweeps of the model card
-(lab/evaluation/scores.py) alike. On, off or measure first is decided by decision.py.
+"""What a predicted speed-up is worth: log speed-up in which a loss weighs more than an equal
+gain (`loss_aversion` in knowledge/thresholds.yaml). Chooses among plans, for a question
+(advice/decide.py) and the sweeps of the model card; on or off decision.py decides.
 """
 
 from __future__ import annotations

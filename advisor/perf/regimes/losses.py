@@ -1,9 +1,8 @@
 """How far a case lies in regimes of which losses were published, 0 to 1.
 
 A "loss" is documented for this very regime, a "caution" for a neighbour of it, or with evidence
-that conflicts. The rules (advisor/rules/sd4) say it to the user with figures and sources; the
-estimate takes it in as an observation (advisor/prediction/documented.py). Both ask here, so that
-they cannot disagree. The numbers stand in knowledge/rules/regime.json with their sources.
+that conflicts. The rules (advisor/rules/sd4) say it to the user, and the estimate takes it in
+(prediction/documented.py). Numbers and sources stand in knowledge/rules/regime.json.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ def _readings(pattern: str) -> int:
         return MAX_READINGS + 1
     repeated = len(re.findall(r"[*+]|\{(?!\d\})", plain))
     optional = plain.replace("(?:", "").count("?")
-    ways = prod(part.count("|") + 1 for part in parts) << min(optional, 30)
-    return int(ways * _NAME_LENGTH ** (min(repeated, 9) + 1))
+    ways = prod(part.count("|") + 1 for part in parts) << min(optional, _NAME_LENGTH)
+    return int(ways * _NAME_LENGTH ** (min(repeated, 8) + 1))
 
 
 @lru_cache(maxsize=256)

@@ -1,14 +1,11 @@
-"""Bytes of keys and values that a model keeps (per token, per request in sliding windows, how often
-ranks hold the same), and KV pools of one replica: how many requests and tokens some bytes hold.
+"""Bytes of keys and values that a model keeps, and how many requests a pool of one replica holds.
 
 vLLM gives hybrid models one pool of equal pages: an attention page is as large as one layer's
-recurrent state, layers are grouped so that each group has as many layers as there are attention
-layers, and the last group is padded. A draft head adds an attention layer, so 10 + 30 layers in 4
-groups of 10 become 11 + 33 in 4 groups of 11 (3 of them padding), and each running request holds 1
-+ k states per group. That is why the pool shrinks by more than the head's weights. Reproduces the
-log of vLLM 0.25.1 on one H200 (4,228,297 -> 3,263,864 tokens) and of 0.19.1 on GB10 (360k -> 323k).
-
-What it does not know: how many bytes are left for the pool (memory.py says).
+recurrent state, and layers are grouped so that each group has as many as there are attention
+layers, the last one padded. A draft head adds an attention layer, so 10 + 30 layers in 4 groups of
+10 become 11 + 33 in 4 groups of 11, and each running request holds 1 + k states per group.
+Reproduces the logs of vLLM 0.25.1 on one H200 (4,228,297 -> 3,263,864 tokens) and of 0.19.1 on GB10
+(360k -> 323k).
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Weights of a model and of its drafter, in GiB over all GPUs of a replica, and what of them a
-launch keeps in the machine's own memory instead.
-
-For the latter it reads llama-server's options for the experts of a mixture (`--cpu-moe`;
-`--n-cpu-moe`, which counts layers from the first one; `--override-tensor`). What it does not know:
-other tensors that `--override-tensor` moves, layers that `--gpu-layers` leaves out, and what else a
-device holds (memory.py says).
-Source: llama.cpp common/arg.cpp (b10605, 0.5.0).
+"""Weights of a model and of its drafter, in GiB over all GPUs of a replica, and what of them
+llama-server's options for the experts of a mixture keep in the machine's own memory instead
+(llama.cpp common/arg.cpp, b10605, 0.5.0). What it does not know: other tensors that
+`--override-tensor` moves, layers that `--gpu-layers` leaves out.
 """
 
 from __future__ import annotations
