@@ -15,166 +15,71 @@ from advisor.readers.source import SourceText
 
 
 def add(marked: str, new: str) -> str | None:
-    """The text with something new at the mark "@", shaped for its place; None: not without
-    guessing.
+    """What is written for something new at the mark "@", as a change of the text without the mark;
+    None: not without guessing.
     """
     at = marked.index("@")
-    text = marked.replace("@", "", 1)
+    text = marked.replace("@", "", 1).replace("|", "", 1)
+    at -= "|" in marked[:at]
     edit = fixes.shape_edit(text, Edit(file="-", start=at, end=at, text=new))
     return None if edit is None else fixes.apply(text, [edit])
 
 
-ADDED = {
-    "a word in a command": (
-        "vllm serve m @--port 1\n",
-        "--enforce-eager",
-        "vllm serve m --enforce-eager --port 1\n",
-    ),
-    "a line of its own": (
-        "vllm serve m \\\n  @--port 1 \\\n  --dtype auto\n",
-        "--max-num-seqs 4",
-        "vllm serve m \\\n  --max-num-seqs 4 \\\n  --port 1 \\\n  --dtype auto\n",
-    ),
-    "before the last line": (
-        "vllm serve m \\\n  @--port 1\n",
-        "--max-num-seqs 4",
-        "vllm serve m \\\n  --max-num-seqs 4 --port 1\n",
-    ),
-    "before the last line without a newline": (
-        "vllm serve m @--port 1",
-        "--max-num-seqs 4",
-        "vllm serve m --max-num-seqs 4 --port 1",
-    ),
-    "a line of cmd": (
-        "llama-server ^\r\n  @-c 1 ^\r\n  -ngl 9\r\n",
-        "--jinja",
-        "llama-server ^\r\n  --jinja ^\r\n  -c 1 ^\r\n  -ngl 9\r\n",
-    ),
-    "a line of PowerShell": (
-        "llama-server `\n  @-c 1 `\n  -ngl 9\n",
-        "--jinja",
-        "llama-server `\n  --jinja `\n  -c 1 `\n  -ngl 9\n",
-    ),
-    "an item": (
-        "command:\n  - @--port\n  - '1'\n",
-        "--enforce-eager",
-        "command:\n  - --enforce-eager\n  - --port\n  - '1'\n",
-    ),
-    "two items": (
-        "command:\n  - @--port\n  - '1'\n",
-        "--max-num-seqs 4",
-        "command:\n  - --max-num-seqs\n  - '4'\n  - --port\n  - '1'\n",
-    ),
-    "two items in a file with double quotes": (
-        'command:\n  - "@--port"\n  - "1"\n',
-        "--max-num-seqs 4",
-        'command:\n  - --max-num-seqs\n  - "4"\n  - "--port"\n  - "1"\n',
-    ),
-    "items with Windows newlines": (
-        "command:\r\n  - @--port\r\n  - '1'\r\n",
-        "--max-num-seqs 4",
-        "command:\r\n  - --max-num-seqs\r\n  - '4'\r\n  - --port\r\n  - '1'\r\n",
-    ),
-    "an item that is no line's first": ("a: {b: - @--port}\n", "--jinja", None),
-    "items of a flow": (
-        'args: ["--model", "m", "@--port", "1"]\n',
-        "--max-num-seqs 4",
-        'args: ["--model", "m", "--max-num-seqs", "4", "--port", "1"]\n',
-    ),
-    "items of a flow in single quotes": (
-        "args: ['--model', 'm', '@--port']\n",
-        "--jinja",
-        "args: ['--model', 'm', '--jinja', '--port']\n",
-    ),
-    "a key of its own line": (
-        "[q]\nmodel = q.gguf\n@ctx-size = 4\n",
-        "jinja = true\n",
-        "[q]\nmodel = q.gguf\njinja = true\nctx-size = 4\n",
-    ),
-    "an indented key": (
-        "[q]\n  @ctx-size = 4\n",
-        "jinja = true\n",
-        "[q]\n  jinja = true\n  ctx-size = 4\n",
-    ),
-    "a key behind another": ("model = q; @ctx-size = 4\n", "jinja = true\n", None),
-    "an argument of Python": (
-        "LLM(model='m', @dtype='auto')\n",
-        "seed=1, ",
-        "LLM(model='m', seed=1, dtype='auto')\n",
-    ),
-    "before a quoted word": (
-        "vllm serve m '@--port' 1\n",
-        "--jinja",
-        "vllm serve m --jinja '--port' 1\n",
-    ),
-    "inside a quoted value": (
-        "ARGS='@--port' \n",
-        "--jinja",
-        "ARGS='--jinja --port' \n",
-    ),
-    "inside a quoted text": (
-        'command: "@--port 1"\n',
-        "--jinja",
-        'command: "--jinja --port 1"\n',
-    ),
-}
+EAGER, SEQS, JINJA = "--enforce-eager", "--max-num-seqs 4", "--jinja"
+ADDED = [  # the text, "|" where something else than "@" is the place, what is new, what is written
+    ("vllm serve m @--port 1\n", EAGER, "--enforce-eager "),
+    ("vllm serve m \\\n  @--port 1 \\\n  --dtype auto\n", SEQS, "--max-num-seqs 4 \\\n  "),
+    ("vllm serve m \\\n  @--port 1\n", SEQS, "--max-num-seqs 4 "),  # before the last line
+    ("vllm serve m @--port 1", SEQS, "--max-num-seqs 4 "),
+    ("llama-server ^\r\n  @-c 1 ^\r\n  -ngl 9\r\n", JINJA, "--jinja ^\r\n  "),
+    ("llama-server `\n  @-c 1 `\n  -ngl 9\n", JINJA, "--jinja `\n  "),
+    ("command:\n  - @--port\n  - '1'\n", EAGER, "--enforce-eager\n  - "),
+    ("command:\n  - @--port\n  - '1'\n", SEQS, "--max-num-seqs\n  - '4'\n  - "),
+    ('command:\n  - |"@--port"\n  - "1"\n', SEQS, '--max-num-seqs\n  - "4"\n  - '),
+    ("command:\r\n  - @--port\r\n  - '1'\r\n", SEQS, "--max-num-seqs\r\n  - '4'\r\n  - "),
+    ("a: {b: - @--port}\n", JINJA, None),  # an item that is no line's first
+    ('args: ["--model", "m", |"@--port", "1"]\n', SEQS, '"--max-num-seqs", "4", '),
+    ("args: ['--model', 'm', |'@--port']\n", JINJA, "'--jinja', "),
+    ("[q]\nmodel = q.gguf\n@ctx-size = 4\n", "jinja = true\n", "jinja = true\n"),
+    ("[q]\n  @ctx-size = 4\n", "jinja = true\n", "jinja = true\n  "),
+    ("model = q; @ctx-size = 4\n", "jinja = true\n", None),
+    ("LLM(model='m', @dtype='auto')\n", "seed=1, ", "seed=1, "),
+    ("vllm serve m |'@--port' 1\n", JINJA, "--jinja "),  # before a quoted word
+    ("ARGS='@--port' \n", JINJA, "--jinja "),  # inside a quoted value
+    ('command: "@--port 1"\n', JINJA, "--jinja "),
+]
 
 
-@pytest.mark.parametrize("name", ADDED)
-def test_what_is_added_fits_its_place(name: str) -> None:
-    marked, new, expected = ADDED[name]
-    assert add(marked, new) == expected
+@pytest.mark.parametrize(("marked", "new", "written"), ADDED)
+def test_what_is_added_fits_its_place(marked: str, new: str, written: str | None) -> None:
+    place = marked.replace("@", "") if "|" in marked else marked.replace("@", "|")
+    assert add(marked, new) == (None if written is None else place.replace("|", written))
 
 
 LIST = "args:\n  - --a\n  - --b\n"
 
 
 @pytest.mark.parametrize(
-    ("word", "written"),
+    ("quote", "word", "written"),
     [
-        ("--port", "--port"),
-        ("m/A.b-c_d", "m/A.b-c_d"),
-        ("a=b:c@d+e", "a=b:c@d+e"),
-        ("key:", "'key:'"),
-        ("8", "'8'"),
-        ("on", "'on'"),
-        ("OFF", "'OFF'"),
-        ("yes", "'yes'"),
-        ("No", "'No'"),
-        ("true", "'true'"),
-        ("FALSE", "'FALSE'"),
-        ("null", "'null'"),
-        ("it's", "'it''s'"),
-        ('{"a":1}', "'{\"a\":1}'"),
+        *(("", word, word) for word in ("--port", "m/A.b-c_d", "a=b:c@d+e")),
+        *(("", word, f"'{word}'") for word in ("key:", "8", "on", "OFF", "No", "true", "null")),
+        ("", "it's", "'it''s'"),
+        ("", '{"a":1}', "'{\"a\":1}'"),
+        *(('"', word, f'"{word}"') for word in ("8", "on")),
+        *(('"', word, f"'{word}'") for word in ('{"a":1}', "a\\b c")),
     ],
 )
-def test_a_word_of_a_list_is_quoted_where_yaml_needs_it(word: str, written: str) -> None:
-    at = LIST.index("--a")
-    text = f"--x {shlex.quote(word)}"
-    edit = fixes.shape_edit(LIST, Edit(file="-", start=at, end=at + 3, text=text))
-    assert edit is not None
-    assert fixes.apply(LIST, [edit]) == f"args:\n  - --x\n  - {written}\n  - --b\n"
-
-
-@pytest.mark.parametrize(
-    ("word", "written"),
-    [("8", '"8"'), ('{"a":1}', "'{\"a\":1}'"), ("a\\b c", "'a\\b c'"), ("on", '"on"')],
-)
-def test_double_quotes_where_the_file_has_them(word: str, written: str) -> None:
-    text = 'args:\n  - "--a"\n  - "--b"\n'
+def test_a_word_of_a_list_is_quoted_where_yaml_needs_it(
+    quote: str, word: str, written: str
+) -> None:
+    text = LIST.replace("--a", f"{quote}--a{quote}").replace("--b", f"{quote}--b{quote}")
     at = text.index("--a")
-    edit = fixes.shape_edit(
-        text, Edit(file="-", start=at, end=at + 3, text=f"--x {shlex.quote(word)}")
-    )
+    new = f"--x {shlex.quote(word)}"
+    edit = fixes.shape_edit(text, Edit(file="-", start=at, end=at + 3, text=new))
     assert edit is not None
-    assert fixes.apply(text, [edit]) == f'args:\n  - "--x"\n  - {written}\n  - "--b"\n'
-
-
-def test_as_many_of_both_quotes_are_single_ones() -> None:
-    text = "args:\n  - \"--a\"\n  - '--b'\n"
-    at = text.index("--a")
-    edit = fixes.shape_edit(text, Edit(file="-", start=at, end=at + 3, text="--x 8"))
-    assert edit is not None and fixes.apply(text, [edit]).splitlines()[2] == "  - '8'"
+    expected = f"args:\n  - {quote}--x{quote}\n  - {written}\n  - {quote}--b{quote}\n"
+    assert fixes.apply(text, [edit]) == expected
 
 
 # ---------------------------------------------------------------- overlaps
@@ -250,49 +155,28 @@ def take(marked: str, new: str = "") -> str | None:
     return fixes.apply(text, [edit])
 
 
-TAKEN = {
-    "two options on an item's line": (
-        'args:\n  - "<<--a>> --b"\n',
-        "",
-        'args:\n  -  --b"\n',
-    ),
-    "an item with a remark behind": (
-        "args:\n  - <<--a>>  # why\n  - --b\n",
-        "",
-        "args:\n  - --b\n",
-    ),
-    "the last item, without a newline": ("args:\n  - --b\n  - <<--a>>", "", "args:\n  - --b\n"),
-    "an item that is replaced keeps its newlines": (
-        "args:\r\n  - <<--a>>\r\n",
-        "--x 8",
-        "args:\r\n  - --x\r\n  - '8'\r\n",
-    ),
-    "an item of a flow over lines": (
-        'args: [\n  "--m",\n  "<<--a>>",\n  "--b"\n]\n',
-        "",
-        'args: [\n  "--m",\n\n  "--b"\n]\n',
-    ),
-    "an item of a flow over lines of Windows": (
-        'args: [\r\n  "--m",\r\n\t"<<--a>>",\r\n  "--b"\r\n]\r\n',
-        "",
-        'args: [\r\n  "--m",\r\n\r\n  "--b"\r\n]\r\n',
-    ),
-    "the first item of a flow": ('args: ["<<--a>>", "--b"]\n', "", 'args: ["--b"]\n'),
-    "the only item of a flow": ('args: ["<<--a>>"]\n', "", "args: []\n"),
-    "a line of cmd": ("x ^\n  <<--a>> ^\n  --b\n", "", "x ^\n  --b\n"),
-    "a line of PowerShell": ("x `\n  <<--a>> `\n  --b\n", "", "x `\n  --b\n"),
-    "the last line of cmd": ("x ^\n  <<--a>>\n", "", "x\n"),
-    "the last line of PowerShell, without a newline": ("x `\n  <<--a>>", "", "x"),
-    "a line of a text alone": ("  <<--a>>\n  --b\n", "", "  --b\n"),
-    "a word behind blanks and a tab": ("x \t <<--a>> --b\n", "", "x --b\n"),
-    "a word at the beginning": ("<<--a>> --b\n", "", " --b\n"),
-    "a word with its quotes": ("x '<<--a>>' --b\n", "", "x --b\n"),
-}
+TAKEN = [
+    ('args:\n  - "<<--a>> --b"\n', "", 'args:\n  -  --b"\n'),
+    ("args:\n  - <<--a>>  # why\n  - --b\n", "", "args:\n  - --b\n"),
+    ("args:\n  - --b\n  - <<--a>>", "", "args:\n  - --b\n"),
+    ("args:\r\n  - <<--a>>\r\n", "--x 8", "args:\r\n  - --x\r\n  - '8'\r\n"),
+    ('args: [\n  "--m",\n  "<<--a>>",\n  "--b"\n]\n', "", 'args: [\n  "--m",\n\n  "--b"\n]\n'),
+    ('args: [\r\n\t"<<--a>>",\r\n  "--b"\r\n]\r\n', "", 'args: [\r\n\r\n  "--b"\r\n]\r\n'),
+    ('args: ["<<--a>>", "--b"]\n', "", 'args: ["--b"]\n'),
+    ('args: ["<<--a>>"]\n', "", "args: []\n"),
+    ("x ^\n  <<--a>> ^\n  --b\n", "", "x ^\n  --b\n"),
+    ("x `\n  <<--a>> `\n  --b\n", "", "x `\n  --b\n"),
+    ("x ^\n  <<--a>>\n", "", "x\n"),
+    ("x `\n  <<--a>>", "", "x"),
+    ("  <<--a>>\n  --b\n", "", "  --b\n"),
+    ("x \t <<--a>> --b\n", "", "x --b\n"),
+    ("<<--a>> --b\n", "", " --b\n"),
+    ("x '<<--a>>' --b\n", "", "x --b\n"),
+]
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_what_is_taken_away_leaves_its_place_in_order(name: str) -> None:
-    marked, new, expected = TAKEN[name]
+@pytest.mark.parametrize(("marked", "new", "expected"), TAKEN)
+def test_what_is_taken_away_leaves_its_place_in_order(marked: str, new: str, expected: str) -> None:
     assert take(marked, new) == expected
 
 

@@ -55,90 +55,34 @@ SHELL = (
     "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port 1 \\\n"
     "  --dtype auto\n\necho done\n"
 )
-CASES = {
-    "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', '"8"')),
-    "list: gone": (LIST, "--enforce-eager", "", LIST.replace("      - --enforce-eager\n", "")),
-    "list: pair gone": (
-        LIST,
-        "--max-num-seqs",
-        "",
-        LIST.replace('      - --max-num-seqs\n      - "4"  # four\n', ""),
-    ),
-    "list: one becomes two": (
-        LIST,
-        "--enforce-eager",
-        "--port 8",
-        LIST.replace("- --enforce-eager", '- --port\n      - "8"'),
-    ),
-    "shell: pair alone on a line gone": (
-        SHELL,
-        "--max-num-seqs",
-        "",
-        SHELL.replace("  --max-num-seqs 4 \\\n", ""),
-    ),
-    "shell: within a line gone": (
-        SHELL,
-        "--enforce-eager",
-        "",
-        SHELL.replace("  --enforce-eager --port", "  --port"),
-    ),
-    "shell: last line gone": (SHELL, "--dtype", "", SHELL.replace(" \\\n  --dtype auto", "")),
-    "shell: replaced": (SHELL, "--port", "--port 2", SHELL.replace("--port 1", "--port 2")),
-    "ini: gone": (
-        "[q]\nmodel = q.gguf\nno-mmap = true\njinja = true\n",
-        "--mmap",
-        "",
-        "[q]\nmodel = q.gguf\njinja = true\n",
-    ),
-    "env list: kept": (
-        "services:\n  a:\n    image: "
-        "x/vllm\n    "
-        "command: "
-        "['--model', 'm/A', "
-        "'--enforce-eager', "
-        "'--port', '1']\n",
-        "--enforce-eager",
-        "",
-        "services:\n  a:\n    image: x/vllm\n    command: ['--model', 'm/A', '--port', '1']\n",
-    ),
-    "flow: replaced": (
-        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "1"]\n',
-        "--port",
-        "--port 2",
-        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "2"]\n',
-    ),
-    "flow: last gone": (
-        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "1"]\n',
-        "--port",
-        "",
-        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A"]\n',
-    ),
-    "folded text: gone": (
-        "services:\n  a:\n    image: x/vllm\n    "
-        "command: "
-        ">-\n      "
-        "--model "
-        "m/A\n      "
-        "--enforce-eager\n      "
-        "--port 1\n",
-        "--enforce-eager",
-        "",
-        "services:\n  a:\n    image: x/vllm\n    command: >-\n      --model m/A\n      --port 1\n",
-    ),
-    "default of a variable": (
-        "vllm serve m/A --port ${P:-1} --dtype auto\n",
-        "--dtype",
-        "--dtype half",
-        "vllm serve m/A --port ${P:-1} --dtype half\n",
-    ),
-}
+INI = "[q]\nmodel = q.gguf\nno-mmap = true\njinja = true\n"
+FLOW = "services:\n  a:\n    image: x/vllm\n    command: {}\n"
+ITEMS = FLOW.format("['--model', 'm/A', '--enforce-eager', '--port', '1']")
+FOLDED = FLOW.format(">-\n      --model m/A\n      --enforce-eager\n      --port 1")
+PAIR = FLOW.format('["--model", "m/A", "--port", "1"]')
+DEFAULT = "vllm serve m/A --port ${P:-1} --dtype auto\n"
+CASES = [  # text, option, what takes its place, and what changes in the text
+    (LIST, "--max-num-seqs", "--max-num-seqs 8", '"4"', '"8"'),
+    (LIST, "--enforce-eager", "", "      - --enforce-eager\n", ""),
+    (LIST, "--max-num-seqs", "", '      - --max-num-seqs\n      - "4"  # four\n', ""),
+    (LIST, "--enforce-eager", "--port 8", "- --enforce-eager", '- --port\n      - "8"'),
+    (SHELL, "--max-num-seqs", "", "  --max-num-seqs 4 \\\n", ""),
+    (SHELL, "--enforce-eager", "", "  --enforce-eager --port", "  --port"),
+    (SHELL, "--dtype", "", " \\\n  --dtype auto", ""),
+    (SHELL, "--port", "--port 2", "--port 1", "--port 2"),
+    (INI, "--mmap", "", "no-mmap = true\n", ""),
+    (ITEMS, "--enforce-eager", "", " '--enforce-eager',", ""),
+    (PAIR, "--port", "--port 2", '"1"', '"2"'),
+    (PAIR, "--port", "", ', "--port", "1"', ""),
+    (FOLDED, "--enforce-eager", "", "      --enforce-eager\n", ""),
+    (DEFAULT, "--dtype", "--dtype half", "auto", "half"),
+]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_an_edit_fits_its_form(name: str) -> None:
-    text, flag, new, expected = CASES[name]
-    file = "a.ini" if text.startswith("[") else "-"
-    assert change(text, flag, new, file) == expected
+@pytest.mark.parametrize(("text", "flag", "new", "was", "now"), CASES)
+def test_an_edit_fits_its_form(text: str, flag: str, new: str, was: str, now: str) -> None:
+    file, expected = "a.ini" if text.startswith("[") else "-", text.replace(was, now)
+    assert expected != text and change(text, flag, new, file) == expected
     read_text(expected, file)
 
 
