@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from advisor import engines, rules
-from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
+from advisor import engines
+from advisor.domain.nouns import Case, Evidence, Facts, Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.lint.compare import drafting_estimate
 from advisor.lint.report import Given
@@ -109,11 +109,6 @@ def statement(row: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 def yaml_cases() -> Iterator[RuleCase]:
     for path in sorted(HERE.glob("sd*.yaml")):
         yield from file_cases(path)
-
-
-def findings(case: RuleCase) -> tuple[Finding, ...]:
-    """What the rules say of every launch of the text."""
-    return tuple(found for told in judge(case) for found in rules.check(told)[0])
 
 
 def judge(case: RuleCase) -> Iterator[Case]:

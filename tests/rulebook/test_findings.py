@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from rulecases import HERE as CASES
 from rulecases import RuleCase, file_cases, judge, rows, rule_examples, statement
 
-from advisor.domain.nouns import Edit, Finding
+from advisor.domain.nouns import Edit, Finding, Skipped
 from advisor.lint import fixes
 from advisor.rules import check, get_rule
 from advisor.rules.registry import index
@@ -33,9 +33,15 @@ def test_a_rule_says_what_is_stated(code: str) -> None:
     assert len({case.name for case in cases}) == len(cases), "two cases of one name"
     for case in cases:
         expected = [complete(code, row) for row in case.stated]
-        found = [row for launch in judge(case) for row in describe(code, launch, case.text)]
+        answers = [check(launch) for launch in judge(case)]
+        found = [row for answer in answers for row in describe(code, *answer, case.text)]
         differing = differences(found, expected)
         assert not differing, f"{case.name}: {differing}"
+        severities = {(f.code, f.severity) for findings, _ in answers for f in findings}
+        codes = {code for code, _ in severities}
+        assert set(case.expect) <= codes, f"{case.name}: missing {set(case.expect) - codes}"
+        assert not set(case.never) & codes, f"{case.name}: unexpected {set(case.never) & codes}"
+        assert case.severities.items() <= severities, f"{case.name}: {severities}"
 
 
 def own_cases(code: str) -> Iterator[RuleCase]:
@@ -49,11 +55,12 @@ def own_cases(code: str) -> Iterator[RuleCase]:
     yield from file_cases(path)
 
 
-def describe(code: str, launch: Any, text: str) -> list[Row]:
+def describe(
+    code: str, findings: Sequence[Finding], skipped: Sequence[Skipped], text: str
+) -> list[Row]:
     """What the rule says of one launch: its findings, and what it lacks to judge."""
-    findings, skipped = check(launch, select=[code])
-    lacking: list[Row] = [{"lacks": " ".join(skip.needs)} for skip in skipped]
-    return [describe_finding(finding, text) for finding in findings] + lacking
+    lacking: list[Row] = [{"lacks": " ".join(one.needs)} for one in skipped if one.code == code]
+    return [describe_finding(one, text) for one in findings if one.code == code] + lacking
 
 
 def describe_finding(finding: Finding, text: str) -> Row:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from advisor.domain.nouns import Case, Flag, Span
@@ -97,31 +95,6 @@ def spec(case: Case) -> Flag:
     return found
 
 
-def test_json_is_written_as_it_was_meant() -> None:
-    text = 'vllm serve m --speculative-config \'{"method": "mtp",}\'\n'
-    case = case_of(text)
-    made = json_text.mend_fix(case, spec(case), "what")
-    assert made.text == 'Write it as {"method": "mtp"}.'
-    assert apply(text, made.edits) == 'vllm serve m --speculative-config \'{"method": "mtp"}\'\n'
-
-
-def test_json_without_quotes_around_gets_them() -> None:
-    text = 'vllm serve m --speculative-config {"method":"mtp"} --port 1\n'
-    case = case_of(text)
-    made = json_text.mend_fix(case, spec(case), "what")
-    assert "single quotes" in made.text
-    assert apply(text, made.edits) == (
-        'vllm serve m --speculative-config \'{"method":"mtp"}\' --port 1\n'
-    )
-
-
-def test_json_of_a_variable_is_mended_in_words() -> None:
-    text = "vllm serve m --speculative-config '{\"method\": nonsense of $K,}'\n"
-    case = case_of(text)
-    assert json_text.mend_fix(case, spec(case), "what").text == "what"
-    assert not json_text.mend_fix(case, spec(case), "what").edits
-
-
 JSON = 'vllm serve m --speculative-config \'{"method": "mtp", "num_speculative_tokens": 2}\'\n'
 DOTTED = (
     "vllm serve m --speculative-config.method mtp --speculative-config.num_speculative_tokens 2\n"
@@ -156,20 +129,6 @@ def test_keys_are_named_anew_added_and_taken_away() -> None:
     first = dotted.launch.flag("--speculative-config.method")
     renamed = fixes.json_rename_fix(dotted, first, K, "k", "what")
     assert apply(DOTTED, renamed.edits) == DOTTED.replace(K, "k")
-
-
-def test_two_numbers_change_places() -> None:
-    text = JSON.replace('"method": "mtp"', '"prompt_lookup_min": 12').replace(
-        K, "prompt_lookup_max"
-    )
-    case = case_of(text)
-    keys = ("prompt_lookup_min", "prompt_lookup_max")
-    made = fixes.json_swap_fix(case, spec(case), keys)
-    assert made.text == "Exchange the two numbers of prompt_lookup_min and prompt_lookup_max."
-    after = apply(text, made.edits)
-    told = json.loads(after[after.index("{") : after.index("}") + 1])
-    assert [told[key] for key in keys] == [2, 12]
-    assert not fixes.json_swap_fix(case, spec(case), ("prompt_lookup_min", "none")).edits
 
 
 def test_a_mapping_of_python_is_edited_in_its_own_words() -> None:

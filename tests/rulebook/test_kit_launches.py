@@ -10,14 +10,12 @@ import pytest
 from advisor import engines
 from advisor.domain.nouns import Case, Facts, Request
 from advisor.knowledge import store as knowledge
-from advisor.lint.fixes import shape_edit
 from advisor.readers import read_text
 from advisor.rules import registry
 from advisor.rules.kit import case as options
 from advisor.rules.kit import fixes, flags, policy, releases
 from advisor.rules.sd2.sglang_scheduler import on_rocm
 from advisor.rules.sd3.shares import together
-from tests.rulebook.test_kit_json import apply
 from tests.rulecases import launch_case as case_of
 
 # ---------------------------------------------------------------- devices
@@ -414,64 +412,3 @@ def test_a_place_that_another_engine_shares_is_not_safe() -> None:
         assert fixes.drop_fix(case, found, "w", safe=True).safe is safe
     assert not fixes.set_fix(alone, None, "8", "w").edits
     assert not fixes.drop_fix(alone, None, "w", safe=True).edits
-
-
-def test_two_options_change_values() -> None:
-    text = "vllm serve m --seed 1 --port 2\n"
-    case = case_of(text)
-    one, other = case.launch.flag("--seed"), case.launch.flag("--port")
-    assert one is not None and other is not None
-    made = fixes.swap_fix(case, one, other, "w")
-    assert apply(text, made.edits) == "vllm serve m --seed 2 --port 1\n"
-
-
-def test_another_number_of_draft_tokens() -> None:
-    for text, after in {
-        'vllm serve m --speculative-config \'{"method": "mtp", "num_speculative_tokens": 4}\'\n': (
-            'vllm serve m --speculative-config \'{"method": "mtp", "num_speculative_tokens": 2}\'\n'
-        ),
-        "llama-server -m m.gguf --spec-type draft-mtp --spec-draft-n-max 4\n": (
-            "llama-server -m m.gguf --spec-type draft-mtp --spec-draft-n-max 2\n"
-        ),
-        "sglang serve --model-path m --speculative-num-steps 4 --speculative-eagle-topk 1 "
-        "--speculative-num-draft-tokens 5\n": (
-            "sglang serve --model-path m --speculative-num-steps 2 --speculative-eagle-topk 1 "
-            "--speculative-num-draft-tokens 3\n"
-        ),
-    }.items():
-        case = case_of(text)
-        assert apply(text, fixes.k_fix(case, 2, "w").edits) == after
-        assert not fixes.k_fix(case, 0, "w").edits
-    tree = case_of(
-        "sglang serve --model-path m --speculative-num-steps 4 --speculative-eagle-topk 2 "
-        "--speculative-num-draft-tokens 5\n"
-    )
-    assert (
-        not fixes.k_fix(tree, 2, "w").edits
-        and not fixes.k_fix(case_of("vllm serve m\n"), 2, "w").edits
-    )
-
-
-def test_variables_are_named_anew_and_taken_away() -> None:
-    text = "export VLLM_X=1\nvllm serve m\n"
-    case = case_of(text)
-    renamed = fixes.rename_env_fix(case, "VLLM_X", "VLLM_Y", "w")
-    assert apply(text, renamed.edits) == text.replace("VLLM_X", "VLLM_Y")
-    dropped = fixes.drop_env_fix(case, "VLLM_X", "w", safe=True)
-    assert dropped.safe and apply(text, dropped.edits) == text.replace("VLLM_X=1", "")
-    assert not fixes.drop_env_fix(case, "VLLM_Z", "w", safe=True).edits
-    instead = fixes.Fix(text="n")
-    assert not fixes.drop_env_fix(case, "VLLM_X", "w", safe=True, instead=instead).edits
-
-
-def test_prefix_caching_is_switched_off_where_it_stands() -> None:
-    mtp = '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 2}\''
-    for text, after in {
-        f"vllm serve m --enable-prefix-caching {mtp}\n": (
-            f"vllm serve m --no-enable-prefix-caching {mtp}\n"
-        ),
-        f"vllm serve m {mtp}\n": f"vllm serve m --no-enable-prefix-caching {mtp}\n",
-    }.items():
-        edits = fixes.caching_off_fix(case_of(text), "w").edits
-        shaped = tuple(edit for one in edits if (edit := shape_edit(text, one)) is not None)
-        assert apply(text, shaped) == after
