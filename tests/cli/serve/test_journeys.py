@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow  # over a minute in a real browser
 FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
+PRICE = ".more summary:has-text('price')"
+NARROW = {"320": (320, 640)}  # WCAG 1.4.10: 1280 px at 400 %
 SPARK = "/?hw=gb10&concurrency=16"
 BAD = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --num-speculative-tokens 2 --enforce-eager"
 
@@ -44,7 +46,7 @@ def visit(request: pytest.FixtureRequest, world: tuple[Browser, str]) -> Iterato
 
 def _visit(world: tuple[Browser, str], width: str, **more: Any) -> Iterator[Visit]:
     made, address = world
-    wide, high = WIDTHS[width]
+    wide, high = (WIDTHS | NARROW)[width]
     context = made.new_context(viewport={"width": wide, "height": high}, **more)
     context.set_default_timeout(120_000)
     try:
@@ -553,3 +555,29 @@ def test_23_change_the_launch(visit: Visit) -> None:
     assert page.locator("#f-port").get_attribute("aria-invalid") == "true"
     assert page.locator("#f-k").input_value() == "1"
     visit.check("23-refused")
+
+
+def test_24_at_320_pixels_and_in_forced_colours(world: tuple[Browser, str]) -> None:
+    """Nothing is cut off or scrolls sideways, and what a colour says is said by a line as well."""
+    pages = {
+        "answer": SPARK, "compare": "/compare?names=gb10,h100&concurrency=16", "workloads": "/mix",
+        "check": f"/check?text={BAD}", "results": "/results", "rules": "/rules", "api": "/api",
+    }  # fmt: skip
+    for width, more in (("320", {}), ("desk", {"forced_colors": "active"})):
+        for visit in _visit(world, width, **more):
+            for name, path in pages.items():
+                page = visit.open(path)
+                assert page.locator("h1").first.is_visible()
+                visit.check(f"24-{name}-{'forced' if more else width}")
+            page = visit.open(SPARK)
+            chosen, other = (page.locator(f".forms a{which}[aria-current]{end}").first
+                             for which, end in (("", ""), (":not(", ")")))  # fmt: skip
+            lines = [
+                one.evaluate("e => getComputedStyle(e).outlineStyle") for one in (chosen, other)
+            ]
+            assert lines == (["solid", "none"] if more else ["none", "none"])
+            button, last = (page.locator(one).bounding_box() for one in (".submit button", PRICE))
+            assert button and last and last["x"] + last["width"] <= button["x"] + 1
+            page.keyboard.press("Tab")
+            ring = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+            assert float(ring.removesuffix("px")) >= 2
