@@ -14,6 +14,7 @@ from advisor.advice.questions import advice_for, no_mtp_answer, policy_for
 from advisor.cli.base import HELP, form_option, option, say, with_options
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
+from advisor.domain.shell import shell_word
 from advisor.knowledge import store as knowledge
 from advisor.render.deploy.settings import KEYS, read_settings
 from advisor.render.forms import FORMS, STARTS
@@ -118,22 +119,14 @@ def render_form(advice: Advice, form: str, explain: bool = False) -> str:
             explain=explain,
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
-    if form == "flags" and advice.launch.env:
-        from advisor.render.deploy.flags import env_lines  # start-up: only for this form
-
-        say("set first: " + " ".join(env_lines(advice)), err=True)
     if form == "flags":
+        if env := [f"{name}={shell_word(value)}" for name, value in advice.launch.env.items()]:
+            say("set first: " + " ".join(env), err=True)
         say(f"listens on {reach(advice)}", err=True)
-    if form != "json" and (word := _placeholder(advice)):
+    if form != "json" and (name := placeholder(advice)):
+        word = "".join(ch if ch.isprintable() else " " for ch in name)
         say(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)
     return text
-
-
-def _placeholder(advice: Advice) -> str:
-    """The name that stands for a checkpoint nobody is known to publish, printable; nothing where
-    the launch has none.
-    """
-    return "".join(ch if ch.isprintable() else " " for ch in placeholder(advice) or "")
 
 
 def write(text: str) -> None:

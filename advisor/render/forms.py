@@ -36,7 +36,7 @@ _DEPLOY = "advisor.render.deploy."
 _VLLM: tuple[Engine, ...] = ("vllm",)
 FORMS: dict[str, OutputForm] = {
     "json": OutputForm("advisor.render.json_out:advice_json_text"),
-    "flags": OutputForm(_DEPLOY + "flags:flags_text"),
+    "flags": OutputForm(_DEPLOY + "serving:flags_text"),
     "docker-run": OutputForm(_DEPLOY + "compose:docker_run", "docker-run.sh"),
     "compose": OutputForm(_DEPLOY + "compose:compose_yaml", "docker-compose.yml"),
     "systemd": OutputForm(_DEPLOY + "units:systemd_unit", "llm-server.service"),

@@ -7,7 +7,7 @@ import shlex
 import advice_cases as cases
 import pytest
 
-from advisor.render.deploy.flags import env_lines, flags_text
+from advisor.render.deploy.serving import flags_text
 
 
 @pytest.mark.parametrize("name", cases.ALL)
@@ -26,9 +26,3 @@ def test_each_engine_has_its_program(engine: str, first: str) -> None:
     plan = cases.plan(engine=engine, engine_version=None, model="x/y")
     advice = cases.on(plan=plan)
     assert flags_text(advice).startswith(first)
-
-
-def test_the_environment_is_told_apart() -> None:
-    advice = cases.on(launch=cases.launch(env={"A": "b c"}))
-    assert env_lines(advice) == ("A='b c'",)
-    assert "b c" not in flags_text(advice)

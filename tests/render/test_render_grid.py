@@ -21,7 +21,6 @@ from advisor.domain.nouns import Advice, AdvisorError, Plan, Request
 from advisor.lint.validate import validate
 from advisor.render.deploy import serving
 from advisor.render.deploy.compose import compose_yaml
-from advisor.render.deploy.flags import flags_text
 from advisor.render.deploy.front_ends import for_ray
 from advisor.render.deploy.k8s import deployment_yaml
 from advisor.render.deploy.units import systemd_unit
@@ -100,7 +99,7 @@ def test_every_json_follows_the_schema() -> None:
 
 def test_every_flags_text_is_the_end_of_its_launch() -> None:
     for advice in answers():
-        words = shlex.split(flags_text(advice))
+        words = shlex.split(serving.flags_text(advice))
         assert words == list(advice.launch.argv[-len(words) :]), label(advice)
         assert len(advice.launch.argv) - len(words) in (1, 2, 3)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 
@@ -137,20 +137,6 @@ def server(
         host = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
     port = int(setting(advice, "port", "0")) or plan.port
     plan = plan.model_copy(update={"host": host, "port": port})
-    made = server_of(advice, plan, suffix, container=bool(container))
-    made = replace(made, address=setting(advice, "host", LOOPBACK))
-    if not container:
-        return made
-    return replace(
-        made,
-        image=setting(advice, "image") or image(advice, container),
-        claim=setting(advice, "claim"),
-        namespace=setting(advice, "namespace"),
-    )
-
-
-def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool = False) -> Server:
-    """The server of exactly this plan, but for the path of a model of the user's own."""
     adapter, mount = engines.get(plan.engine), None
     if container:
         plan, mount = mount_model(advice.request, plan)
@@ -182,7 +168,16 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
         vendor=advice.facts.hardware.vendor if advice.facts.hardware is not None else "",
         files=tuple(files.items()),
         mount=mount,
+        image=(setting(advice, "image") or image(advice, container)) if container else "",
+        address=setting(advice, "host", LOOPBACK),
+        claim=setting(advice, "claim"),
+        namespace=setting(advice, "namespace"),
     )
+
+
+def flags_text(advice: Advice) -> str:
+    """The options of the launch to run, positionals first, one a line; ends in a line feed."""
+    return "".join(shell_words(unit) + "\n" for unit in server(advice).units)
 
 
 def inside(name: str) -> str:
