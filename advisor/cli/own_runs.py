@@ -174,9 +174,11 @@ def calibrate(
         lines = map(text_of_runs.before_line, added.before)
         before += "".join(f"{fill(line, page_width())}\n" for line in lines)
     request, path = added.request, machines.path_of(name)
+    home = Path("~").expanduser()  # as it is where no home is known
+    short = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
     write(
         f"{count} run{'s' if count != 1 else ''} added to machine '{name}', "
-        f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
+        f"{len(added.machine.runs)} in total: {short}\n"
     )
     write(before)
     load = f" --ctx {request.ctx_tokens}" if request.ctx_tokens else ""
@@ -185,12 +187,6 @@ def calibrate(
         f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "
         f"{request.concurrency}{load}\n"
     )
-
-
-def _short_path(path: Path) -> str:
-    """A path with the home folder as ~."""
-    home = Path("~").expanduser()  # as it is where no home is known
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def _arms(

@@ -60,18 +60,14 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
 def _check(options: dict[str, Any], **read: Any) -> Report:
     """The report, with what `recommend` would do instead where enough is told to say it."""
     complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
+    own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     return check_files(
         changes=complete,
         project=not options["isolated"],
-        jobs=options["jobs"] or _cores(),
+        jobs=options["jobs"] or len(own) or os.cpu_count() or 1,
         **context_of(options),
         **read,
     )
-
-
-def _cores() -> int:
-    """The processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def context_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +125,9 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
     if form == "text":
         from advisor.render.findings.text import report_text  # start-up: only for this option
 
-        colour = _colour(options["color"], aside)
+        stream, colour = sys.stderr if aside else sys.stdout, options["color"]
+        if colour is None:
+            colour = stream.isatty() and "NO_COLOR" not in os.environ
         say(report_text(report, colour, options["verbose"]), color=colour, err=aside)
     else:
         from advisor.render.findings import hosts, json_out  # start-up: not for the text
@@ -140,11 +138,6 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
             return
         data = json_out.report_json(report) if form == "json" else hosts.report_sarif(report)
         say(json_text(data), err=aside)
-
-
-def _colour(asked: bool | None, aside: bool) -> bool:
-    stream = sys.stderr if aside else sys.stdout
-    return asked if asked is not None else stream.isatty() and "NO_COLOR" not in os.environ
 
 
 def exit_status(report: Report, options: dict[str, Any]) -> int:

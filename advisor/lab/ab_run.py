@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
@@ -61,7 +62,7 @@ def measure(
         header = Header(
             arm=arm.name, method=arm.method, k=arm.k, seed=seed, slots=server.slots,
             date=datetime.now(UTC).date().isoformat(),
-            prompts_sha256=bench_plan.digest_of(texts),
+            prompts_sha256=hashlib.sha256("\x00".join(texts).encode()).hexdigest(),
             engine=server.engine or plan.engine, request_rate=plan.rate,
             engine_version=server.version or plan.engine_version,
             **load_of_plan,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Annotated, Any, Literal
@@ -254,8 +253,3 @@ def read_prompts(path: Path, count: int) -> list[str]:
     if not found:
         raise AdvisorError(f'{path.name}: no prompt in it; one a line, or JSON lines with "prompt"')
     return [found[i % len(found)] for i in range(count)]
-
-
-def digest_of(prompts: Sequence[str]) -> str:
-    """What tells two sets of prompts apart without keeping them."""
-    return hashlib.sha256("\x00".join(prompts).encode()).hexdigest()

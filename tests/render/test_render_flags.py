@@ -7,6 +7,7 @@ import shlex
 import advice_cases as cases
 import pytest
 
+from advisor.cli.recommend import render_form
 from advisor.render.deploy.serving import flags_text
 
 
@@ -26,3 +27,8 @@ def test_each_engine_has_its_program(engine: str, first: str) -> None:
     plan = cases.plan(engine=engine, engine_version=None, model="x/y")
     advice = cases.on(plan=plan)
     assert flags_text(advice).startswith(first)
+
+
+def test_the_environment_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    text = render_form(cases.on(launch=cases.launch(env={"A": "b c"})), "flags")
+    assert "set first: A='b c'\n" in capsys.readouterr().err and "b c" not in text

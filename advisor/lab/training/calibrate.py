@@ -43,11 +43,6 @@ def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
     )
 
 
-def prior_sd(names: tuple[str, ...]) -> Floats:
-    """Prior width of the log of each constant."""
-    return PRIOR_WIDTH * np.array([PROVENANCE[name.split("[")[0]].log_sd for name in names])
-
-
 def jacobian(
     predict: Predictor, names: tuple[str, ...], at: Mapping[str, float] | None = None
 ) -> Floats:
@@ -80,7 +75,7 @@ def fit(
     rigs: Words,
 ) -> dict[str, float]:
     """Shifts of log(constant) by name with which `predict` meets the targets. Deterministic."""
-    sd = prior_sd(names)
+    sd = PRIOR_WIDTH * np.array([PROVENANCE[name.split("[")[0]].log_sd for name in names])
     _, which = np.unique(rigs, return_inverse=True)
     effects = np.eye(which.max() + 1)[which] * SOURCE_SD
     p = len(names)
