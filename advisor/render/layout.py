@@ -70,27 +70,6 @@ class Paper(NamedTuple):
         """A list item with its sources in brackets."""
         return self.wrap(text + source_tag(sources), mark)
 
-    def rows(
-        self, table: Sequence[Sequence[str]], indent: str = "  ", gap: str = "  "
-    ) -> list[str]:
-        """Left-aligned columns; the last one is wrapped under itself."""
-        if not table:
-            return []
-        count = max(len(row) for row in table)
-        widths = [
-            max((len(row[i]) for row in table if i < len(row) - 1), default=0)
-            for i in range(count - 1)
-        ]
-        lines: list[str] = []
-        for row in table:
-            head = indent + "".join(
-                cell.ljust(width) + gap for cell, width in zip(row[:-1], widths, strict=False)
-            )
-            room_left = max(self.width, MIN_WIDTH) - len(head)
-            narrow = room_left < 16
-            lines += [head.rstrip()] * narrow + self.wrap(row[-1], indent * 2 if narrow else head)
-        return lines
-
 
 def source_tag(sources: Sequence[str]) -> str:
     """Return the sources in brackets, "" where there are none."""
@@ -218,12 +197,15 @@ def k_text(k: int) -> str:
     return f"k={k}" if k else "none"
 
 
-def columns(rows: Rows, paper: Paper) -> list[str]:
-    """Columns of equal width where they fit, cells wrapped within them."""
+def columns(rows: Sequence[Sequence[str]], paper: Paper, indent: str = "") -> list[str]:
+    """Columns of equal width where they fit, the last one of what is left, cells wrapped within."""
+    if not rows:
+        return []
     count = len(rows[0])
     first = max(len(row[0]) for row in rows)
     room = max((paper.width - first - 2 * (count - 1)) // (count - 1), 12)
     widths = [min(max(len(row[i]) for row in rows), room) for i in range(1, count)]
+    widths[-1] = max(paper.width - len(indent) - first - sum(widths[:-1]) - 2 * (count - 1), 12)
     lines = []
     for row in rows:
         cells = [Paper(width=MIN_WIDTH).wrap(row[0])]
@@ -231,7 +213,7 @@ def columns(rows: Rows, paper: Paper) -> list[str]:
         cells += [textwrap.wrap(cell, width) or [""] for cell, width in pairs]
         for at in range(max(len(cell) for cell in cells)):
             parts = [cell[at] if at < len(cell) else "" for cell in cells]
-            line = parts[0].ljust(first)
+            line = indent + parts[0].ljust(first)
             line += "".join("  " + p.ljust(w) for p, w in zip(parts[1:], widths, strict=True))
             lines.append(line.rstrip())
     return lines

@@ -25,7 +25,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf.sizes.pools import shares_context
-from advisor.render.layout import Paper, heading, number, pack_command, pack_launch
+from advisor.render.layout import Paper, columns, heading, number, pack_command, pack_launch
 
 NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
 METHOD_NAMES = {
@@ -109,11 +109,11 @@ def details(
         _section("What would change the answer", items(advice.would_change)),
         _findings(advice.findings, paper),
         _memory(advice, paper),
-        _section("Defaults", paper.rows(advice.facts.defaults)),
+        _section("Defaults", columns(advice.facts.defaults, paper, "  ")),
         _section("Runners-up", items(map(candidate_words, advice.runners_up))),
         _section(f"Similar benchmarks{newest}", run_lines(advice.facts.evidence, paper)),
         _off_launch(advice, paper),
-        _section("Parts of the estimate", [*paper.rows(rows), *items(notes)]),
+        _section("Parts of the estimate", [*columns(rows, paper, "  "), *items(notes)]),
         _sources(advice, paper, source_of),
     )
     return [line for section in sections if section for line in ("", *section)]

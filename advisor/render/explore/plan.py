@@ -5,7 +5,7 @@ plan` describes.
 from __future__ import annotations
 
 from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
-from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, percent
+from advisor.render.layout import MIN_WIDTH, Paper, columns, finish, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of
 from advisor.render.text_sections import METHOD_NAMES
 
@@ -57,7 +57,7 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
         speeds = (number(seen.output_tok_s), number(seen.tpot_ms), ttft_words(seen))
         gain = percent(seen.gain.p50)
         rows.append((seen.name, number(seen.concurrency), gain, *speeds, chance))
-    lines += paper.rows(rows)
+    lines += columns(rows, paper, "  ")
     for server in one.instances:
         lines += paper.wrap(server_words(server), "  ", "    ")
     if one.device_gib is not None and one.usable_gib is not None:
