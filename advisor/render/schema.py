@@ -29,9 +29,9 @@ def named_schema(name: str) -> Schema:
     target = SCHEMAS.get(name)
     if target is None:
         raise AdvisorError(f"no schema is called '{name}'; there are {', '.join(SCHEMAS)}")
-    module, _, path = target.partition(":")
-    maker = import_module(module)
-    for attribute in path.split("."):
+    modules = {known: import_module(known.partition(":")[0]) for known in SCHEMAS.values()}
+    maker = modules[target]  # all of them: a shape may hold nouns of another
+    for attribute in target.partition(":")[2].split("."):
         maker = getattr(maker, attribute)
     schema: Schema = maker()  # type: ignore[operator]
     return {"$schema": DIALECT} | schema

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from advisor.advice.explore.compare import ComparedArm, Comparison, Kind
+from advisor.advice.explore.compare import ComparedArm, Comparison
 from advisor.advice.explore.values import Rate, Within
 from advisor.advice.explore.why_not import WhyNot
-from advisor.domain.nouns import Advice, Interval, MemoryBill
+from advisor.domain.nouns import Interval
+from advisor.render.json_out import ANSWER
 from advisor.render.layout import (
     MIN_WIDTH,
     Paper,
@@ -21,7 +22,7 @@ from advisor.render.layout import (
     users_size,
     users_words,
 )
-from advisor.render.objects import Shape, schema_of
+from advisor.render.objects import Shape, list_of, schema_of
 
 _SPEEDS = {"output_tok_s": "tok/s", "tpot_ms": "TPOT ms", "ttft_ms": "TTFT ms"}
 
@@ -135,36 +136,23 @@ def _users(within: Sequence[Within]) -> str:
     return told
 
 
-class _Side(NamedTuple):
-    """An arm as JSON shows it."""
-
-    label: str
-    kind: Kind
-    answer: Advice
-    memory: MemoryBill
-    within: tuple[Within, ...]
-    cost_per_million: tuple[float | None, ...]
-    kwh_per_million: tuple[float | None, ...]
-
-
-class _Sides(NamedTuple):
-    arms: tuple[_Side, ...]
-    differences: tuple[str, ...]
-
-
+_PAIR = list_of({"type": ["number", "null"]})
+_COSTS = {"cost_per_million": Rate.cost, "kwh_per_million": Rate.energy_kwh}
 Shape(
-    _Side,
+    ComparedArm,
     "arm",
-    _Side._fields,
+    ("label", "kind", "answer", "memory", "within", *_COSTS),
     about={
         "within": "the largest load of each k within --users-within",
         "cost_per_million": "of output tokens, without speculation and with it; null: no price",
     },
+    values={"answer": lambda arm: arm.advice} | dict.fromkeys(_COSTS, lambda _: ()),
+    kinds={"answer": schema_of(ANSWER.noun)} | dict.fromkeys(_COSTS, _PAIR),
 )
 COMPARISON = Shape(
-    _Sides,
+    Comparison,
     "compare",
-    _Sides._fields,
+    ("arms", "differences"),
     identity="urn:mtp-advisor:compare:1",
     about={"arms": "the choices in the order given"},
     listed=False,
@@ -182,16 +170,7 @@ why_not_json = WHY_NOT.json
 
 def comparison_json(found: Comparison, rate: Rate) -> dict[str, Any]:
     """Whole answers of the choices, and what makes the difference."""
-    sides = tuple(
-        _Side(
-            arm.label,
-            arm.kind,
-            arm.advice,
-            arm.memory,
-            arm.within,
-            tuple(map(rate.cost, speeds(arm))),
-            tuple(map(rate.energy_kwh, speeds(arm))),
-        )
-        for arm in found.arms
-    )
-    return COMPARISON.json(_Sides(sides, found.differences))
+    made = COMPARISON.json(found)
+    for side, arm in zip(made["arms"], found.arms, strict=True):
+        side |= {name: [each(rate, x) for x in speeds(arm)] for name, each in _COSTS.items()}
+    return made
