@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor import engines, rules
+from advisor.advice import decide
+from advisor.advice.decide import Verdict
 from advisor.advice.explain import measured
 from advisor.advice.explain.difference import SideAnswers, SideQuestions
 from advisor.advice.plans import methods, placement, propose, topology
@@ -133,6 +136,21 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
         partial(_slice_estimates, batch, start, asked)
         for start, asked in zip(starts, questions, strict=True)
     ]
+
+
+def verdicts(questions: Sequence[PlanQuestion]) -> Iterator[Callable[[], Verdict]]:
+    """The verdict on each question by what can change it, judged when it is its turn; estimated in
+    one call for all of the same own runs.
+    """
+    for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
+        alike = list(group)
+        written = estimate_questions([(one.facts, one.plans, one.bills) for one in alike])
+        for question, later in zip(alike, written, strict=True):
+            yield partial(_verdict, question, later)
+
+
+def _verdict(question: PlanQuestion, later: Callable[[], list[Estimate]]) -> Verdict:
+    return decide.decide(question.facts, judge_plans(question, later(), weigh))
 
 
 def estimate_beside(

@@ -5,10 +5,9 @@ found by asking those questions by the very steps that answer this one, in one b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, judge, resolve
+from advisor.advice import judge, resolve
 from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
 from advisor.advice.judge import PlanQuestion
@@ -19,7 +18,6 @@ from advisor.domain.nouns import (
     Candidate,
     Decision,
     Facts,
-    Goal,
     Method,
     Plan,
     Request,
@@ -36,12 +34,8 @@ _WORDS: dict[Decision, str] = {"on": "on", "off": "off", "measure": "measure fir
 _PARTS = {"less": (0.25, 0.5, 0.75), "more": (0.0, 0.25, 0.5, 0.75)}
 
 
-class _Way(NamedTuple):
-    """Questions that lie ever further from the one asked, each with how its condition is said."""
-
-    labels: tuple[str, ...]
-    questions: tuple[PlanQuestion, ...]
-    goal: Goal | None = None  # where another goal is what is asked
+# questions that lie ever further from the one asked, each with how its condition is said
+Way = Sequence[tuple[str, PlanQuestion]]
 
 
 def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
@@ -53,14 +47,13 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     best = verdict.candidates[verdict.best]
     fixed = verdict.rule == "rule"  # no acceptance lifts what is forbidden
     ways = [] if fixed else list(_acceptances(facts, verdict, best))
-    goal: Goal = facts.goal or "balanced"
-    others: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
-    goals = []
-    for other in others:
-        if other != goal:
-            question = _same_plans(facts.model_copy(update={"goal": other}), verdict)
-            goals.append(_Way((f"the goal {other} instead of {goal}",), (question,), other))
-    lines = list(_flips(verdict, [*ways, *_loads(facts), *goals]))
+    goal, others = facts.goal or "balanced", ("throughput", "tpot", "ttft")
+    goals = [
+        [(f"the goal {other} instead of {goal}", _same_plans(facts, verdict, goal=other))]
+        for other in others
+        if other != goal
+    ]
+    lines = list(_flips(facts, verdict, [*ways, *_loads(facts), *goals]))
     if verdict.rule == "rule":
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         apply = "does not apply" if len(codes) == 1 else "do not apply"
@@ -84,7 +77,9 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         more = memory_relief.more_counts(facts.hardware, facts.gpus)
         gpus = _fewest_gpus(facts.request, more) if facts.request is not None else None
         room = (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
-        return (*_flips(verdict, list(_loads(facts))), *room) or ("more memory: see the reason",)
+        return (*_flips(facts, verdict, list(_loads(facts))), *room) or (
+            "more memory: see the reason",
+        )
     asked = asked_method(facts)
     other = f"another --method than {asked}"
     if not asked:
@@ -143,20 +138,17 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
     return None
 
 
-def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
+def _flips(facts: Facts, verdict: Verdict, ways: Sequence[Way]) -> Iterator[str]:
     """The first condition of each way under which the decision is another one."""
-    planned = [(q.facts, q.plans, q.bills) for way in ways for q in way.questions]
-    written = iter(judge.estimate_questions(planned))
+    judged = iter(list(judge.verdicts([question for way in ways for _, question in way])))
     for way in ways:
-        estimates = [next(written) for _ in way.questions]
-        for label, question, later in zip(way.labels, way.questions, estimates, strict=True):
-            other = decide.decide(question.facts, judge.judge_plans(question, later(), judge.weigh))
-            if other.decision == verdict.decision:
+        for label, question, later in [(*row, next(judged)) for row in way]:
+            if (other := later()).decision == verdict.decision:
                 continue
-            gain = ""
-            if way.goal is not None and other.best is not None:  # not on the first screen
-                goal_gain = goal_interval(other.candidates[other.best].estimate, way.goal)
-                gain = f" ({whole_percent(goal_gain.p50)})"
+            gain, goal = "", question.facts.goal
+            if goal != facts.goal and goal is not None and other.best is not None:
+                goal_gain = goal_interval(other.candidates[other.best].estimate, goal)
+                gain = f" ({whole_percent(goal_gain.p50)})"  # which is not on the first screen
             yield f"{label}{gain}: {_WORDS[other.decision]}"
             break
 
@@ -164,7 +156,7 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
 # ---------------------------------------------------------------- the other questions
 
 
-def _loads(facts: Facts) -> Iterator[_Way]:
+def _loads(facts: Facts) -> Iterator[Way]:
     """More and fewer requests, longer and shorter prompts; one that does not fit ends its way."""
     base = facts.request or Request(hardware="auto")
     for field, name in _LOAD_NAMES.items():
@@ -172,21 +164,21 @@ def _loads(facts: Facts) -> Iterator[_Way]:
         above = [value for value in _LOADS[field] if value > now]
         below = [value for value in reversed(_LOADS[field]) if value < now]
         for values, word in ((above, "more"), (below, "fewer")):
-            labels, questions = [], []
+            way = []
             for value in values:
                 try:
                     bare = resolve.bare_facts(base.model_copy(update={field: value}))
                     same = bare.model_copy(update={"own_runs": facts.own_runs})
-                    questions.append(judge.candidate_plans(same, judge.weigh))
+                    question = judge.candidate_plans(same, judge.weigh)
                 except AdvisorError:
                     break
                 alone = (field, value) == ("concurrency", 1)
                 label = f"about {value} {name} or {word}"
-                labels.append("one request at a time" if alone else label)
-            yield _Way(tuple(labels), tuple(questions))
+                way.append(("one request at a time" if alone else label, question))
+            yield way
 
 
-def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_Way]:
+def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Way]:
     """Acceptance lower where the answer could become less, higher where it could become more."""
     if best.estimate is None or facts.request is None:
         return
@@ -194,22 +186,21 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_W
     ends = {"less": 1.0, "more": k + 1.0}
     wanted = {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]
     for word in wanted:
-        lengths = [round(now + (ends[word] - now) * part, 2) for part in _PARTS[word]]
-        stated = {"acceptance": None, "acceptance_k": k}
-        questions = []
-        for length in lengths:
-            asked = facts.request.model_copy(update={**stated, "acceptance_length": length})
-            questions.append(_same_plans(facts.model_copy(update={"request": asked}), verdict))
-        labels = [
-            f"a measured acceptance length of {x:.2f} at k={k} or {word} (expected {now:.2f})"
-            for x in lengths
-        ]
-        yield _Way(tuple(labels), tuple(questions))
+        way = []
+        for part in _PARTS[word]:
+            length = round(now + (ends[word] - now) * part, 2)
+            stated = {"acceptance": None, "acceptance_k": k, "acceptance_length": length}
+            request = facts.request.model_copy(update=stated)
+            at = f"a measured acceptance length of {length:.2f} at k={k}"
+            label = f"{at} or {word} (expected {now:.2f})"
+            way.append((label, _same_plans(facts, verdict, request=request)))
+        yield way
 
 
-def _same_plans(facts: Facts, verdict: Verdict) -> PlanQuestion:
+def _same_plans(facts: Facts, verdict: Verdict, **change: object) -> PlanQuestion:
     """A question with the same plans: neither acceptance nor goal changes a launch."""
     base, *others = verdict.candidates
     bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
     plans = tuple(c.plan for c in others)
-    return PlanQuestion(facts, base, plans, bills if len(bills) == len(plans) else ())
+    bills = bills if len(bills) == len(plans) else ()
+    return PlanQuestion(facts.model_copy(update=change), base, plans, bills)

@@ -5,7 +5,7 @@ would be asked there, all estimated in one call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, product
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.advice import decide, judge, objectives, resolve
@@ -69,11 +69,11 @@ def sweep(
     ]
     if all(load.question is None for load in asked):
         raise AdvisorError(asked[0].refusal or "no load can be served")
-    estimates = iter(_estimate_loads(asked))
+    judged = judge.verdicts([load.question for load in asked if load.question is not None])
     loads = tuple(
         LoadPoint(setting=load.setting, request=load.request, refusal=load.refusal)
         if load.question is None
-        else _answer(load, load.question, next(estimates), grid, machine, one_limit)
+        else _answer(load, load.question.facts, next(judged)(), grid, machine, one_limit)
         for load in asked
     )
     answered = zip(loads, asked, strict=True)
@@ -135,39 +135,28 @@ def _with_ks(
     return question._replace(plans=tuple(plans), bills=bills), tuple(lacking)
 
 
-def _estimate_loads(asked: Sequence[_LoadQuestion]) -> list[list[Estimate]]:
-    """The estimates of each load, in one call for each set of own runs."""
-    questions = [load.question for load in asked if load.question is not None]
-    estimates: list[list[Estimate]] = []
-    for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
-        written = judge.estimate_questions([(q.facts, q.plans, q.bills) for q in group])
-        estimates += [estimate() for estimate in written]
-    return estimates
-
-
 def _answer(
     load: _LoadQuestion,
-    question: judge.PlanQuestion,
-    estimates: Sequence[Estimate],
+    facts: Facts,
+    verdict: decide.Verdict,
     grid: Axes,
     machine: Machine | None,
     one_limit: bool,
 ) -> LoadPoint:
-    facts = question.facts
-    candidates = judge.judge_plans(question, estimates, judge.weigh)
-    verdict = decide.decide(facts, candidates)
-    chosen = verdict.candidates[verdict.best].estimate if verdict.best is not None else None
-    slots = decide.common_slots(facts, verdict.decision, verdict.rule, chosen)
+    base, *others = verdict.candidates
+    chosen = verdict.candidates[verdict.best] if verdict.best is not None else None
+    estimate = chosen.estimate if chosen is not None else None
+    slots = decide.common_slots(facts, verdict.decision, verdict.rule, estimate)
     if slots is not None and one_limit:
         request = load.request.model_copy(update={"max_num_seqs": slots})
         again = _load_question(request, load.setting, grid, machine)
         if again.question is not None:
-            estimates = _estimate_loads([again])[0]
-            return _answer(again, again.question, estimates, grid, machine, one_limit)
-    best = verdict.candidates[verdict.best].plan if verdict.best is not None else None
-    points = [_point(facts, candidates[0], candidate) for candidate in verdict.candidates[1:]]
+            (later,) = judge.verdicts([again.question])
+            return _answer(again, again.question.facts, later(), grid, machine, one_limit)
+    best = chosen.plan if chosen is not None else None
+    points = [_point(facts, base, candidate) for candidate in others]
     if grid.ks is None or 0 in grid.ks:
-        points.insert(0, _plain(facts, candidates[0].plan, estimates))
+        points.insert(0, _plain(facts, base.plan, others[0].estimate if others else None))
     return LoadPoint(
         setting=load.setting,
         request=load.request,
@@ -221,9 +210,9 @@ def _codes(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(sorted({finding.code for finding in findings}))
 
 
-def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
+def _plain(facts: Facts, plan: Plan, other: Estimate | None) -> Point:
     """The point without speculation: its absolute speeds are the baselines of the others."""
-    first = estimates[0] if estimates else judge.estimate_plans(facts, [plan])[0]
+    first = other or judge.estimate_plans(facts, [plan])[0]
 
     def plain(metric: MetricEstimate) -> MetricEstimate:
         return MetricEstimate(speedup=NO_GAIN, baseline=metric.baseline, value=metric.baseline)
