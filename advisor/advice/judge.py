@@ -13,7 +13,7 @@ from advisor import engines, rules
 from advisor.advice import decide
 from advisor.advice.decide import Verdict
 from advisor.advice.explain import measured
-from advisor.advice.explain.difference import SideAnswers, SideQuestions
+from advisor.advice.explain.difference import Beside
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.normal import Z10
@@ -31,7 +31,6 @@ from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
-from advisor.prediction.predict import Medians
 
 LEVELS = ("output_tok_s", "tpot_ms", "ttft_ms")
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
@@ -154,16 +153,19 @@ def _verdict(question: PlanQuestion, later: Callable[[], list[Estimate]]) -> Ver
 
 
 def estimate_beside(
-    question: PlanQuestion, beside: SideQuestions, others: Sequence[tuple[Plan, MemoryBill]] = ()
-) -> tuple[list[Estimate], SideAnswers]:
-    """The estimates of a question's plans and of others behind them, and what is asked beside."""
-    facts, plans = question.facts, (*question.plans, *(plan for plan, _ in others))
+    question: PlanQuestion, others: Sequence[tuple[Plan, MemoryBill]] = ()
+) -> tuple[list[Estimate], Beside]:
+    """The estimates of a question's plans and of `others` behind them, and what is asked beside."""
+    facts, own = question.facts, question.plans
+    sizes = methods.sizes(facts) if len(own) > 1 and methods.takes_one(own[0]) else ()
+    beside = Beside(facts, own, question.layouts, sizes, measured.loads(facts, own))
+    plans = (*own, *(plan for plan, _ in others))
     if not plans:
-        return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
+        return [], beside
     batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points)
     bills = (*question.bills, *(bill for _, bill in others))
     written = _slice_estimates(batch, 0, (facts, plans, bills))
-    return written, SideAnswers(beside, batch.story.beside, layouts=question.layouts)
+    return written, beside._replace(medians=batch.story.beside)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
@@ -224,9 +226,3 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
     billed = [*zip(plans, memory.bills(facts, plans), strict=True)]
     fit = [(plan, bill) for plan, bill in billed if bill.fits is not False]
     return fit or [(plan, bill) for plan, bill in billed if device.nearly_fits(plan, bill)]
-
-
-def ask_beside(facts: Facts, plans: Sequence[Plan]) -> SideQuestions:
-    """What the answer to a question may need of its plans."""
-    sizes = methods.sizes(facts) if len(plans) > 1 and methods.takes_one(plans[0]) else ()
-    return SideQuestions(facts, plans, sizes, measured.loads(facts, plans))

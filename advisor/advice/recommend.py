@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor import engines
 from advisor.advice import decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
-from advisor.advice.explain.difference import SideAnswers
+from advisor.advice.explain.difference import Beside
 from advisor.advice.explain.what_if import would_change
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import limits, methods, placement, spread, topology
@@ -68,8 +68,8 @@ def answer(
     """The same without own runs, and its question; both runs are alike where TPOT decides."""
     facts = with_own_runs(facts_for_request(request), machine)
     question = judge.candidate_plans(facts)
-    candidates, answers = judge_question(question)
-    advice = advise(request, question.facts, candidates, answers, what_if)
+    candidates, beside = judge_question(question)
+    advice = advise(request, candidates, beside, what_if)
     best = advice.estimate if advice.candidate is not None else None
     slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
     if slots is None:
@@ -93,11 +93,10 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
         question = judge.candidate_plans(facts)
     except AdvisorError:
         return recommend(request), None
-    asked = judge.ask_beside(question.facts, question.plans)
-    others = [(one, judge.replica_bill(facts, one)) for one in (plan, question.base.plan)]
-    estimates, answers = judge.estimate_beside(question, asked, others)
+    others = [(other, judge.replica_bill(facts, other)) for other in (plan, question.base.plan)]
+    estimates, beside = judge.estimate_beside(question, others)
     candidates = judge.judge_plans(question, estimates[:-2], judge.weigh)
-    advice = advise(request, question.facts, candidates, answers, what_if=False)
+    advice = advise(request, candidates, beside, what_if=False)
     return advice, Estimates(*estimates[-2:])
 
 
@@ -108,14 +107,13 @@ class Estimates(NamedTuple):
     off: Estimate
 
 
-def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...], SideAnswers]:
+def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...], Beside]:
     """The candidates of a question, and what was asked beside their estimates."""
-    facts, count, beside = question.facts, len(question.plans), rivals.plans(question)
-    asked = judge.ask_beside(facts, question.plans)
-    estimates, answers = judge.estimate_beside(question, asked, beside)
+    facts, count, others = question.facts, len(question.plans), rivals.plans(question)
+    estimates, beside = judge.estimate_beside(question, others)
     candidates = judge.judge_plans(question, estimates[:count])
-    priced = [(plan, one) for (plan, _), one in zip(beside, estimates[count:], strict=True)]
-    return candidates, answers._replace(beside=partial(rivals.explain, facts, candidates, priced))
+    priced = [(plan, row) for (plan, _), row in zip(others, estimates[count:], strict=True)]
+    return candidates, beside._replace(rival=partial(rivals.explain, facts, candidates, priced))
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
@@ -155,25 +153,22 @@ def valid_request(fields: Mapping[str, Any], names: Mapping[str, str] | None = N
 
 
 def advise(
-    request: Request,
-    facts: Facts,
-    candidates: Sequence[Candidate],
-    answers: SideAnswers,
-    what_if: bool = True,
+    request: Request, candidates: Sequence[Candidate], beside: Beside, what_if: bool = True
 ) -> Advice:
-    """Decide, explain and write the launches; `answers`: what was asked beside the estimates."""
+    """Decide, explain and write the launches; `beside`: what was asked beside the estimates."""
+    facts = beside.facts
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is None and is_priced(facts):
         base = base.model_copy(update={"estimate": judge.estimate_plans(facts, [base.plan])[0]})
     if best is not None and verdict.decision == "on":
-        best = with_schedule(facts, verdict.candidates, best, answers)
+        best = with_schedule(facts, verdict.candidates, best, beside)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     limit_choices = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
     chosen = (*facts.defaults, *limit_choices)
-    why = Later(partial(_reasons, facts, verdict, answers, running.plan, chosen))
+    why = Later(partial(_reasons, facts, verdict, beside, running.plan, chosen))
     gain = None
     if best is not None and best.estimate is not None and decide.tells(best.estimate, facts.goal):
         gain = decide.goal_interval(best.estimate, facts.goal or "balanced")
@@ -195,7 +190,7 @@ def advise(
         reasons=tuple(why) if what_if else why,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
-        next_layout=placement.runner_up(answers.layouts),
+        next_layout=placement.runner_up(beside.layouts),
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
@@ -213,14 +208,14 @@ def advise(
 def _reasons(
     facts: Facts,
     verdict: decide.Verdict,
-    answers: SideAnswers,
+    beside: Beside,
     running: Plan,
     chosen: Sequence[tuple[str, object, str]],
 ) -> list[Reason]:
     """All that is said for and about the answer, strongest first."""
-    why = [*reasons.explain(facts, verdict, answers)]
+    why = [*reasons.explain(facts, verdict, beside)]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
-    if best is not None and (also := answers.beside(best)) is not None:
+    if best is not None and (also := beside.rival(best)) is not None:
         why.append(also)
     kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
     if kinds and not limits.only_type(facts, running):
@@ -231,7 +226,7 @@ def _reasons(
 
 
 def with_schedule(
-    facts: Facts, candidates: Sequence[Candidate], best: Candidate, answers: SideAnswers
+    facts: Facts, candidates: Sequence[Candidate], best: Candidate, beside: Beside
 ) -> Candidate:
     """The candidate with a k per batch size where that pays, and the user did not run it."""
     plan = best.plan
@@ -239,7 +234,7 @@ def with_schedule(
         return best
     allowed = decide.allowed_candidates(candidates)
     rivals = [candidates[i].plan for i in allowed if candidates[i].plan.method == best.plan.method]
-    ranges = methods.schedule(facts, answers.of_sizes(rivals), best.plan)
+    ranges = methods.schedule(facts, beside.of_sizes(rivals), best.plan)
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})

@@ -69,13 +69,18 @@ class Steps(NamedTuple, Generic[T]):
     accepted: T
 
 
-class SideQuestions(NamedTuple):
-    """What is asked beside: batch sizes of every plan, and measured loads, each of one plan."""
+class Beside(NamedTuple):
+    """What a batch is asked beside its plans (batch sizes of every plan, measured loads of one) and
+    what it said of them; with the layouts, and what else is published (`rivals.explain`).
+    """
 
     facts: Facts
     plans: Sequence[Plan]
+    layouts: Sequence[Layout]
     sizes: Sequence[int]
-    loads: Sequence[tuple[Facts, Plan]]
+    loads: Sequence[Case]
+    medians: Medians = Medians(np.empty(0), {}, {})
+    rival: Callable[[Candidate], Reason | None] = lambda _: None
 
     def points(self, own: arrays.Points) -> arrays.Points | None:
         """The points to add to those of the plans; None where nothing is asked."""
@@ -85,38 +90,24 @@ class SideQuestions(NamedTuple):
             batch = np.repeat(np.array(self.sizes, dtype=np.float64), len(self.plans))
             parts.append(own.take(rows).replace(concurrency=batch))
         if self.loads:
-            asked = groupby(self.loads, key=itemgetter(0))
-            parts.append(from_questions([(facts, [p for _, p in each]) for facts, each in asked]))
+            by_facts = groupby(self.loads, key=itemgetter(0))
+            parts.append(from_questions([(f, [plan for _, plan in row]) for f, row in by_facts]))
         return arrays.concat(parts) if parts else None
-
-
-class SideAnswers(NamedTuple):
-    """What the batch said of them."""
-
-    asked: SideQuestions
-    medians: Medians
-    layouts: Sequence[Layout] = ()
-    beside: Callable[[Candidate], Reason | None] = lambda _: None  # see `rivals.explain`
 
     def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
         """The goal's median speed-up by batch size and k, of some of the plans."""
-        logs = self.medians.goal_logs(self.asked.facts.goal or "balanced")
-        wanted = {id(plan) for plan in plans}
-        count = len(self.asked.plans)
+        logs = self.medians.goal_logs(self.facts.goal or "balanced")
+        wanted, count = {id(plan) for plan in plans}, len(self.plans)
+        places = [(i, plan.k) for i, plan in enumerate(self.plans) if id(plan) in wanted]
         return {
-            size: {
-                plan.k: float(np.exp(logs[row * count + i]))
-                for i, plan in enumerate(self.asked.plans)
-                if id(plan) in wanted
-            }
-            for row, size in enumerate(self.asked.sizes)
+            size: {k: float(np.exp(logs[row * count + i])) for i, k in places}
+            for row, size in enumerate(self.sizes)
         }
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step and the gain of each metric of one plan under a measured load."""
-        first = len(self.asked.sizes) * len(self.asked.plans)
-        place = first + self.asked.loads.index((facts, plan))
-        return self.medians.at(place)
+        first = len(self.sizes) * len(self.plans)
+        return self.medians.at(first + self.loads.index((facts, plan)))
 
 
 def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
@@ -148,9 +139,7 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
     return Steps(*texts, (there, then), (there, own), (accepted, own))
 
 
-def difference(
-    facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: SideAnswers
-) -> str:
+def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, beside: Beside) -> str:
     """Why the estimate is not what was measured here, by cause and share, so that the measured gain
     times all shares is the expected one; "" where it lies near.
     """
@@ -162,7 +151,7 @@ def difference(
     if abs(log(expected / row.speedup)) < (OTHER_K_FAR if other_k else FAR):
         return ""
     cases = towards(facts, row, plan)
-    medians = [answers.of_load(*case) for case in cases]
+    medians = [beside.of_load(*case) for case in cases]
     gains = Steps(*(gain[row.metric] for _, gain in medians))
     tokens = Steps(*(length for length, _ in medians))
     ran = gains.own / gains.accepted if row.accepted else 1.0

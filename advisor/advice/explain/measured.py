@@ -23,7 +23,7 @@ METRIC_NAMES = {
 
 
 def from_evidence(
-    facts: Facts, goal: Goal, best: Candidate, answers: difference.SideAnswers
+    facts: Facts, goal: Goal, best: Candidate, beside: difference.Beside
 ) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
     runs = _in_order(_settings(facts, goal, best.plan.method), facts, goal, best.plan)
@@ -32,7 +32,7 @@ def from_evidence(
     for i, rows in enumerate(covering or runs[:2]):
         row = rows[0]
         alike = (covering or not i) and _comparable(facts, row, best.plan)
-        text = difference.difference(facts, rows, best, answers) if alike else ""
+        text = difference.difference(facts, rows, best, beside) if alike else ""
         step = False
         if covering:
             other = difference.without_acceptance(facts) is not facts

@@ -15,7 +15,7 @@ from advisor.advice.decide import (
     vetoes,
 )
 from advisor.advice.explain import caveats
-from advisor.advice.explain.difference import SideAnswers, without_acceptance
+from advisor.advice.explain.difference import Beside, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.judge import estimate_plans
@@ -52,8 +52,8 @@ DECIDED = {  # what is said of a deciding step
 }
 
 
-def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reason, ...]:
-    """Reasons for the verdict, strongest first; `answers`: what was asked beside the estimates."""
+def explain(facts: Facts, verdict: Verdict, beside: Beside) -> tuple[Reason, ...]:
+    """Reasons for the verdict, strongest first; `beside`: what was asked beside the estimates."""
     base, goal = verdict.candidates[0].plan, facts.goal or "balanced"
     reasons: list[Reason | None] = []
     plan = base  # without speculation nothing is said of heads and tails
@@ -64,7 +64,7 @@ def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reaso
         best = verdict.candidates[verdict.best]
         reasons = [
             *_from_rules(facts, best, verdict),
-            *(from_evidence(facts, goal, best, answers) if verdict.rule != "one_token" else ()),
+            *(from_evidence(facts, goal, best, beside) if verdict.rule != "one_token" else ()),
             _from_step(facts, best),
             *from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
@@ -75,7 +75,7 @@ def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reaso
     on = verdict.decision != "off"
     reasons += [
         caveats.tails(facts, plan) if on else None,
-        placement.choice(answers.layouts),
+        placement.choice(beside.layouts),
         _from_memory(facts, base),
         *caveats.around(facts, base),
         caveats.head(facts, plan) if on else None,
