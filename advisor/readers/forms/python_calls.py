@@ -26,15 +26,8 @@ from advisor.readers.syntax.python_nodes import (
 from advisor.readers.syntax.python_values import STEP, PythonValues, foreign_names
 from advisor.readers.syntax.words import split_words
 
-_CALLS = {
-    "LLM": "vllm",
-    "AsyncLLM": "vllm",
-    "EngineArgs": "vllm",
-    "AsyncEngineArgs": "vllm",
-    "Engine": "sglang",
-    "ServerArgs": "sglang",
-    "Runtime": "sglang",
-}
+_CALLS = dict.fromkeys(("LLM", "AsyncLLM", "EngineArgs", "AsyncEngineArgs"), "vllm")
+_CALLS |= dict.fromkeys(("Engine", "ServerArgs", "Runtime"), "sglang")
 # keywords of llama-cpp-python's class for what llama-server's options set
 _LLAMA = {"model_path": "model", "n_ctx": "ctx_size", "n_batch": "batch_size"}
 _LLAMA |= {"n_ubatch": "ubatch_size", "n_threads": "threads", "n_seq_max": "parallel"}
@@ -97,42 +90,28 @@ class Program(PythonValues):
                 self.call(node)
                 if id(node) not in partial and self.format_of(node) is not None:
                     self.command_text(node)
-            elif (
-                isinstance(node, ast.List | ast.BinOp)
-                and is_list_sum(node)
-                and id(node) not in summed
-            ):
+            elif is_list_sum(node) and isinstance(node, ast.expr) and id(node) not in summed:
                 summed |= parts_of_sum(node)
                 self.read_list(node)
-            elif (
-                isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)
-                and id(node) not in partial
-                and is_text(node)
-            ):
+            elif is_text(node) and isinstance(node, ast.expr) and id(node) not in partial:
                 self.command_text(node)
         attach_functions(self, nodes)
 
     def _assignments(self, nodes: list[ast.AST]) -> None:
         """Names and environment variables that the program sets."""
         for node in nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    if isinstance(target, ast.Name):
-                        self.names.setdefault(target.id, node.value)
-                    else:
-                        self._environ(target, node.value)
-            elif (
-                isinstance(node, ast.AnnAssign)
-                and isinstance(node.target, ast.Name)
-                and node.value is not None
-            ):
-                self.names.setdefault(node.target.id, node.value)
-            elif (
-                isinstance(node, ast.Call)
-                and dotted_name(node.func).endswith("environ.setdefault")
-                and len(node.args) == 2
-            ):
-                self._env_item(node.args[0], node.args[1])
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        if isinstance(target, ast.Name):
+                            self.names.setdefault(target.id, value)
+                        else:
+                            self._environ(target, value)
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    self.names.setdefault(name, value)
+                case ast.Call(func=func, args=[key, value]):
+                    if dotted_name(func).endswith("environ.setdefault"):
+                        self._env_item(key, value)
 
     def _partial(self, nodes: list[ast.AST]) -> set[int]:
         """Ids of the texts that are a part of a longer one."""
@@ -140,11 +119,8 @@ class Program(PythonValues):
         for node in nodes:
             if isinstance(node, ast.Call) and (pattern := self.format_of(node)) is not None:
                 partial |= {id(pattern)} | pieces(pattern)
-            if (
-                isinstance(node, ast.JoinedStr | ast.BinOp)
-                and id(node) not in partial
-                and is_text(node)
-            ):
+            is_whole = isinstance(node, ast.JoinedStr | ast.BinOp) and id(node) not in partial
+            if is_whole and is_text(node):
                 partial |= pieces(node)
                 first = first_name(node)
                 if first is not None and id(node) not in self.lists.used:
@@ -155,13 +131,12 @@ class Program(PythonValues):
         """Parameters that the file assigns nowhere stand for their defaults."""
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                given = [*node.args.posonlyargs, *node.args.args]
-                for argument, value in zip(
-                    given[len(given) - len(node.args.defaults) :], node.args.defaults, strict=True
-                ):
-                    self.names.setdefault(argument.arg, value)
-                for argument, default in zip(
-                    node.args.kwonlyargs, node.args.kw_defaults, strict=True
+                has = node.args
+                given, defaults = reversed([*has.posonlyargs, *has.args]), reversed(has.defaults)
+                pairs = [*zip(given, defaults, strict=False)][::-1]
+                for argument, default in (
+                    *pairs,
+                    *zip(has.kwonlyargs, has.kw_defaults, strict=True),
                 ):
                     if default is not None:
                         self.names.setdefault(argument.arg, default)
@@ -171,12 +146,9 @@ class Program(PythonValues):
     def call(self, node: ast.Call) -> None:
         """Add the launch of a call that creates an engine or its arguments."""
         name = dotted_name(node.func).rsplit(".", 1)[-1]
+        at, env = self.at(node), dict(self.env)
         if name == "prepare_server_args" and node.args:
-            self.reading.add(
-                EngineCommand(
-                    "sglang", self.words(node.args[0]), dict(self.env), self.at(node), "python"
-                )
-            )
+            self.reading.add(EngineCommand("sglang", self.words(node.args[0]), env, at, "python"))
             return
         engine = _CALLS.get(name)
         fork = None
@@ -196,20 +168,9 @@ class Program(PythonValues):
                 given = _LLAMA.get(keyword.arg, keyword.arg) if fork else keyword.arg
                 pairs += self.pair(given, keyword.value, self.at(keyword))
         if pairs:
-            around = Surroundings(kind="python")
-            self.reading.add(
-                EngineCommand(
-                    engine,
-                    [],
-                    dict(self.env),
-                    self.at(node),
-                    "python",
-                    around,
-                    fork=fork,
-                    pairs=pairs,
-                    origin="python",
-                )
-            )
+            command = EngineCommand(engine, [], env, at, "python", Surroundings(kind="python"))
+            command.fork, command.pairs, command.origin = fork, pairs, "python"
+            self.reading.add(command)
 
     def spread(self, node: ast.expr) -> list[Pair]:
         """`**settings` where the file holds the dictionary."""
@@ -235,16 +196,11 @@ class Program(PythonValues):
         words = self.words(node)
         if len(words) > 1 and all(_PROGRAM.fullmatch(word.text) for word in words):
             return  # names under which a program may be found
-        if (
-            id(node) in self.joined
-        ):  # the shell takes the line apart anew: "--reasoning-parser qwen3" is two words there
+        if id(node) in self.joined:  # the shell takes it apart anew: "--reasoning-parser qwen3"
             words = split_words(join([part for word in words for part in (word, literal(" ", -2))]))
-        if words and (
-            _CLI.search(" ".join(word.text for word in words[:6]))
-            or any(
-                engine_start(words, i) or likely_module(words[i + 1].text)
-                for i in range(min(6, len(words) - 1))
-            )
+        if _CLI.search(" ".join(word.text for word in words[:6])) or any(
+            engine_start(words, i) or likely_module(words[i + 1].text)
+            for i in range(min(6, len(words) - 1))
         ):
             read_command(words, self.reading, self.env, at=self.at(node))
 
@@ -267,32 +223,23 @@ class Program(PythonValues):
         node = self.follow(node)
         if not self.worth(STEP) or depth > 8:
             return []
-        if isinstance(node, ast.List | ast.Tuple):
-            words: list[Mapped] = []
-            for item in node.elts:
-                words += (
-                    self.words(item.value, depth + 1)
-                    if isinstance(item, ast.Starred)
-                    else [self.text(item)]
-                )
-            for later in self.lists.added.get(id(node), ()):
-                words += self.words(later, depth + 1)
-            return words
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            summed: list[Mapped] = []
-            for part in summands(node):
-                if not self.worth(len(summed)):
-                    break  # names that stand for sums of one another
-                summed += self.words(part, depth + 1)
-            return summed
-        if (
-            isinstance(node, ast.IfExp)
-            and isinstance(node.orelse, ast.List)
-            and not node.orelse.elts
-        ):
-            return self.words(
-                node.body, depth + 1
-            )  # options that a condition adds are read, as an `if` is
+        words: list[Mapped] = []
+        match node:
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                for item in items:
+                    starred = item.value if isinstance(item, ast.Starred) else None
+                    words += self.words(starred, depth + 1) if starred else [self.text(item)]
+                for later in self.lists.added.get(id(node), ()):
+                    words += self.words(later, depth + 1)
+                return words
+            case ast.BinOp(op=ast.Add()):
+                for part in summands(node):
+                    if not self.worth(len(words)):
+                        break  # names that stand for sums of one another
+                    words += self.words(part, depth + 1)
+                return words
+            case ast.IfExp(body=body, orelse=ast.List(elts=[])):
+                return self.words(body, depth + 1)  # what a condition adds is read, as an `if` is
         return [self.text(node)]
 
     def _environ(self, target: ast.expr, value: ast.expr) -> None:

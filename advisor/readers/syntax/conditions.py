@@ -16,13 +16,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
-    "-eq": eq,
-    "-ne": ne,
-    "-gt": gt,
-    "-ge": ge,
-    "-lt": lt,
-    "-le": le,
-}
+    "-eq": eq, "-ne": ne, "-gt": gt, "-ge": ge, "-lt": lt, "-le": le,
+}  # fmt: skip
 _TEXTS = ("=", "==", "!=")
 _OR, _AND = ("||", "-o"), ("&&", "-a")  # `or` binds weaker
 _NUMBER = re.compile(r"\s*-?\d{1,15}\s*")

@@ -19,38 +19,33 @@ MAX_ROUNDS = 16
 
 def if_statement(shell: ShellState, node: Node) -> bool:
     """Run the branches of an `if`; True where the script ends in it."""
-    branches: list[tuple[list[Node], list[Node]]] = [([], [])]
-    in_condition = True
-    for child in node.children:
-        if child.type in ("elif_clause", "else_clause"):
-            branches.append(_clause(child))
-        elif child.type == "then":
-            in_condition = False
-        elif child.is_named and child.type != "comment":
-            branches[0][0 if in_condition else 1].append(child)
-    return _branches(
-        shell,
-        [(*_verdict(shell, test), body) for test, body in branches],
-        shell.text(node).first(),
-    )
+    branches: list[Branch] = []
+    for clause in (node, *(child for child in node.children if child.type in _CLAUSES)):
+        asked = shell.scope.asked[0]
+        test, body = _clause(clause)
+        for part in test[:-1]:
+            shell.statement(part)
+        verdict = condition(shell, test[-1]) if test else True
+        if verdict is None:
+            _run_tested(shell, test[-1])
+        branches.append((verdict, shell.scope.asked[0] != asked, body))
+    return _branches(shell, branches, shell.text(node).first())
 
 
 Branch = tuple[bool | None, bool, "list[Node]"]  # verdict, whether the environment may change it
+_CLAUSES = ("elif_clause", "else_clause")
 
 
-def _verdict(shell: ShellState, test: list[Node]) -> tuple[bool | None, bool]:
-    asked = shell.scope.asked[0]
-    verdict = _all(shell, test) if test else True
-    return verdict, shell.scope.asked[0] != asked
-
-
-def _all(shell: ShellState, test: list[Node]) -> bool | None:
-    for node in test[:-1]:
-        shell.statement(node)
-    verdict = condition(shell, test[-1])
-    if verdict is None:
-        _run_tested(shell, test[-1])
-    return verdict
+def _clause(node: Node) -> tuple[list[Node], list[Node]]:
+    """Condition and body of an if or elif; an else has no condition."""
+    parts: tuple[list[Node], list[Node]] = ([], [])
+    in_body = node.type == "else_clause"
+    for child in node.children:
+        if child.type == "then":
+            in_body = True
+        elif child.is_named and child.type not in ("comment", *_CLAUSES):
+            parts[in_body].append(child)
+    return parts
 
 
 def _run_tested(shell: ShellState, node: Node) -> None:
@@ -110,9 +105,7 @@ def _sequence(shell: ShellState, nodes: list[Node]) -> bool:
 def _merge_scopes(shell: ShellState, scopes: list[Scope], at: int) -> Scope:
     first = scopes[0]
     for other in scopes[1:]:
-        if not shell.reading.spend(
-            len(first.values) // 20
-        ):  # all variables at every condition: work like any other
+        if not shell.reading.spend(len(first.values) // 20):
             break
         for name in {*first.values, *other.values}:
             mine, theirs = first.values.get(name), other.values.get(name)
@@ -146,23 +139,20 @@ def case_statement(shell: ShellState, node: Node) -> bool:
         if "*" in texts:
             default = body
         branches.append((matches(subject, texts), outside, body))
-    if (
-        subject.has_hole and default is not None
-    ):  # not given: the default's variables hold, all commands are found
-        kept, left = shell.scope, list[Scope]()
-        for _, _, body in branches:
-            if body is not default:
-                shell.scope, shell.sure, sure = kept.copy(), False, shell.sure
-                if not _sequence(shell, body):
-                    left.append(shell.scope)
-                shell.scope, shell.sure = kept, sure
-        if _sequence(shell, default) and left:  # it refuses: one of the others is meant
-            shell.scope, shell.returning = (
-                _merge_scopes(shell, left, shell.text(node).first()),
-                False,
-            )
-        return False
-    return _branches(shell, branches, shell.text(node).first())
+    at = shell.text(node).first()
+    if not subject.has_hole or default is None:
+        return _branches(shell, branches, at)
+    # not given: the default's variables hold, all commands are found
+    kept, left = shell.scope, list[Scope]()
+    for _, _, body in branches:
+        if body is not default:
+            shell.scope, shell.sure, sure = kept.copy(), False, shell.sure
+            if not _sequence(shell, body):
+                left.append(shell.scope)
+            shell.scope, shell.sure = kept, sure
+    if _sequence(shell, default) and left:  # it refuses: one of the others is meant
+        shell.scope, shell.returning = _merge_scopes(shell, left, at), False
+    return False
 
 
 def for_statement(shell: ShellState, node: Node) -> bool:
@@ -172,13 +162,9 @@ def for_statement(shell: ShellState, node: Node) -> bool:
         return False
     name = shell.text(variable).text if variable is not None else ""
     values = shell.words(node.children_by_field_name("value"))
-    if (
-        not name
-        or not values
-        or any(value.has_hole for value in values)
-        or len(values) > MAX_ROUNDS
-    ):
-        values = [*values[:1], hole(name or "i", shell.text(node).first())][-1:]
+    unknown = not (name and values) or any(value.has_hole for value in values)
+    if unknown or len(values) > MAX_ROUNDS:
+        values = [hole(name or "i", shell.text(node).first())]
     for value in values:
         if name:
             shell.scope.values[name] = value
@@ -198,23 +184,7 @@ def while_statement(shell: ShellState, node: Node) -> bool:
         shell.scope = before.copy()
         shell.block(body)
         shell.scope = before
-        for name in _names_set(shell, body) if shell.guessing else ():
-            if not any(_texts(before.values.get(name))):  # the words that it reads may set it
-                before.values[name] = hole(name, shell.text(node).first())
     return False
-
-
-def _names_set(shell: ShellState, node: Node) -> set[str]:
-    """The variables that the statements under a node give a value."""
-    names: set[str] = set()
-    left = [node]
-    while left and shell.reading.step():
-        one = left.pop()
-        name = one.child_by_field_name("name") if one.type == "variable_assignment" else None
-        if name is not None:
-            names.add(shell.text(name).text)
-        left += one.named_children
-    return names
 
 
 def list_statement(shell: ShellState, node: Node) -> bool:
@@ -233,33 +203,15 @@ def list_statement(shell: ShellState, node: Node) -> bool:
             before = len(shell.reading.found)
             ended = shell.statement(parts[1])
             return ended and len(shell.reading.found) > before
-    if verdict is not None:
-        taken = verdict == (operator == "&&")
-        return _branches(shell, [(taken, outside, [parts[1]])], shell.text(node).first())
-    return _branches(shell, [(None, False, [parts[1]])], shell.text(node).first())
-
-
-def _clause(node: Node) -> tuple[list[Node], list[Node]]:
-    """Condition and body of an elif; an else has no condition."""
-    if node.type == "else_clause":
-        return [], [child for child in node.named_children if child.type != "comment"]
-    test: list[Node] = []
-    body: list[Node] = []
-    into = test
-    for child in node.children:
-        if child.type == "then":
-            into = body
-        elif child.is_named and child.type != "comment":
-            into.append(child)
-    return test, body
+    taken = None if verdict is None else verdict == (operator == "&&")
+    branch = (taken, outside and taken is not None, [parts[1]])
+    return _branches(shell, [branch], shell.text(node).first())
 
 
 def _texts(value: Value | None) -> list[str]:
-    return (
-        []
-        if value is None
-        else [item.text for item in (value if isinstance(value, list) else [value])]
-    )
+    if value is None:
+        return []
+    return [item.text for item in (value if isinstance(value, list) else [value])]
 
 
 def _same(one: Value | None, other: Value | None) -> bool:

@@ -18,9 +18,8 @@ _OPTION = lazy_re(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
 # a backslash, then blanks: meant to continue, as the next line's option says
 LOOSE_END = lazy_re(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
 _EMPTY = lazy_re(r"\\\r?\n(?:[ \t]*\r?\n)+(?=[ \t]*-)")
-_QUOTED = lazy_re(
-    r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?"
-)  # an open one ends with the line: else each is tried anew
+# an open one ends with the line: else each is tried anew
+_QUOTED = lazy_re(r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?")
 _IMAGE_LINE = lazy_re(r"[ \t]*([\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)(?=[ \t]|\r?$)")
 MAX_LINES, MAX_NAMED = 80, 4
 
@@ -30,11 +29,8 @@ def options_behind(
 ) -> CutOff | None:
     """The options behind a command that ends here; with `image` the first may be an image."""
     lines = source.part(end, min(len(source), end + 20_000)).text.split("\n")[:MAX_LINES]
-    at, remark, open_line = (
-        end,
-        False,
-        True,
-    )  # the command's own line; it goes on where a backslash ends it
+    # from the command's own line on; it goes on where a backslash ends it
+    at, remark, open_line = end, False, True
     names: list[str] = []
     first = -1
     for line in lines:
@@ -94,19 +90,16 @@ def cut_container(
     ran = docker_run(words, 0, reading, None) if said else None
     if ran is None and not any(word.text in ("run", "create") for word in words[1:3]):
         return
-    below = source.part(end, min(len(source), end + 20_000)) if said else None
-    image = ran.around.image_text() if ran is not None else ""
-    engine = engine_of_image(image) if image else None
-    if said and below is not None and engine is None:
-        images = (found.group() for found in _IMAGE.finditer(below.text))
-        engine = next((engine_of_image(one) for one in images if is_official(one)), None)
-        options = [Mapped(found, []) for found in _OPTION.findall(below.text)]
-        named = engine or engine_by_options(options)
-    else:
-        named = engine
-    if not said or named is None:
-        return
     around = ran.around if ran is not None else None
-    found = EngineCommand(named, [], {}, words[0].first(), reading.form, around)
-    found.said = said
-    reading.add(found)
+    image = around.image_text() if around is not None else ""
+    engine: str | None = engine_of_image(image) if image else None
+    if said and engine is None:
+        below = source.part(end, min(len(source), end + 20_000)).text
+        images = (found.group() for found in _IMAGE.finditer(below))
+        engine = next((engine_of_image(one) for one in images if is_official(one)), None)
+        options = [Mapped(found, []) for found in _OPTION.findall(below)]
+        engine = engine or engine_by_options(options)
+    if said and engine:
+        found = EngineCommand(engine, [], {}, words[0].first(), reading.form, around)
+        found.said = said
+        reading.add(found)

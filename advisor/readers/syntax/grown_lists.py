@@ -12,15 +12,9 @@ from typing import Any
 from advisor.readers.syntax.python_nodes import is_dictionary, is_text, summands
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.eq,
-    ast.IsNot: operator.ne,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-}
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.eq, ast.IsNot: operator.ne,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt, ast.LtE: operator.le,
+}  # fmt: skip
 MAX_DEPTH = 40
 MAX_JUDGED = 20_000  # conditions of a program, with those of the names in them
 
@@ -54,41 +48,26 @@ class GrownLists:
                 self._statement(statement, lists)
 
     def _statement(self, statement: ast.stmt, lists: dict[str, ast.expr]) -> None:
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target = statement.targets[0]
-            if isinstance(target, ast.Name):
-                self._read_assignment(target.id, statement.value, lists)
-            elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-                self._add(
-                    target.value.id, ast.Dict(keys=[target.slice], values=[statement.value]), lists
-                )
-        elif (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and statement.value is not None
-        ):
-            self._read_assignment(statement.target.id, statement.value, lists)
-        elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            if isinstance(statement.op, ast.Add | ast.BitOr):
-                self._add(statement.target.id, statement.value, lists)
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            self._read_call(statement.value, lists)
-
-    def _read_call(self, call: ast.Call, lists: dict[str, ast.expr]) -> None:
-        """`name.extend(...)`, `name.append(...)`, `name.update(...)`."""
-        if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
-            return
-        name, does = call.func.value.id, call.func.attr
-        if does == "update":
-            self._add(
-                name,
-                ast.Call(func=ast.Name(id="dict"), args=call.args[:1], keywords=call.keywords),
-                lists,
-            )
-        elif len(call.args) == 1 and does == "extend":
-            self._add(name, call.args[0], lists)
-        elif len(call.args) == 1 and does == "append":
-            self._add(name, ast.List(elts=[call.args[0]], ctx=ast.Load()), lists)
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                self._read_assignment(name, value, lists)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=key)]):
+                self._add(name, ast.Dict(keys=[key], values=[statement.value]), lists)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.BitOr(), value=value):
+                self._add(name, value, lists)
+            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=does)) as call):
+                one = call.args[0] if len(call.args) == 1 else None
+                if does == "update":
+                    called = ast.Name(id="dict")
+                    more = ast.Call(func=called, args=call.args[:1], keywords=call.keywords)
+                    self._add(name, more, lists)
+                elif one is not None and does == "extend":
+                    self._add(name, one, lists)
+                elif one is not None and does == "append":
+                    self._add(name, ast.List(elts=[one], ctx=ast.Load()), lists)
 
     def _read_assignment(self, name: str, value: ast.expr, lists: dict[str, ast.expr]) -> None:
         parts = summands(value)
@@ -97,10 +76,14 @@ class GrownLists:
             for part in parts[1:]:
                 self._add(name, part, lists)
             self.used.add(id(value))
-        elif isinstance(value, ast.JoinedStr) and name in lists and _begins_with(value, name):
-            self._add(name, ast.JoinedStr(values=value.values[1:]), lists)
-            self.used.add(id(value))
-        elif isinstance(first, ast.List):
+            return
+        match value:  # f"{name} ..."
+            case ast.JoinedStr([ast.FormattedValue(ast.Name(id=begin)), *more]) if begin == name:
+                if name in lists:
+                    self._add(name, ast.JoinedStr(values=more), lists)
+                    self.used.add(id(value))
+                    return
+        if isinstance(first, ast.List):
             lists[name] = first
         elif is_text(value) or is_dictionary(value):
             lists[name] = value
@@ -147,13 +130,3 @@ class GrownLists:
                 except TypeError:
                     return None
         return None
-
-
-def _begins_with(value: ast.JoinedStr, name: str) -> bool:
-    """`f"{name} ..."`."""
-    first = value.values[0] if value.values else None
-    return (
-        isinstance(first, ast.FormattedValue)
-        and isinstance(first.value, ast.Name)
-        and first.value.id == name
-    )

@@ -15,9 +15,8 @@ HOLE_OPEN, HOLE_CLOSE = "\ue000", "\ue001"
 
 HOLE = lazy_re(f"{HOLE_OPEN}[^{HOLE_OPEN}{HOLE_CLOSE}]*{HOLE_CLOSE}")
 
-_NOT_IN_A_NAME = lazy_re(
-    f"['\"\\\\{HOLE_OPEN}{HOLE_CLOSE}]"
-)  # what would change how the text around a hole is taken apart
+# what would change how the text around a hole is taken apart
+_NOT_IN_A_NAME = lazy_re(f"['\"\\\\{HOLE_OPEN}{HOLE_CLOSE}]")
 
 
 class Mapped:
@@ -42,18 +41,10 @@ class Mapped:
     def span(self) -> tuple[int, int] | None:
         """Start and end offsets if the text stands in the file as it is, in one piece."""
         pos = self.pos
-        if not pos:
-            return None
         if isinstance(pos, range):
-            return pos.start, pos.stop
-        first = pos[0]
-        if (
-            first < 0
-            or pos[-1] - first != len(pos) - 1
-            or any(at - first != i for i, at in enumerate(pos))
-        ):
-            return None
-        return first, first + len(pos)
+            return (pos.start, pos.stop) if pos else None
+        whole = bool(pos) and pos[0] >= 0 and all(at - pos[0] == i for i, at in enumerate(pos))
+        return (pos[0], pos[0] + len(pos)) if whole else None
 
     def first(self) -> int:
         """Offset of the first character that stands in the file, or -1."""
@@ -103,21 +94,15 @@ def join(parts: Iterable[Mapped]) -> Mapped:
         return EMPTY
     if len(kept) == 1:
         return kept[0]
-    first, last = kept[0].pos, kept[-1].pos
     text = "".join(part.text for part in kept)
-    if (
-        isinstance(first, range)
-        and isinstance(last, range)
-        and last.stop - first.start == len(text)
-    ):
-        end = first.start
-        for part in kept:
-            if not isinstance(part.pos, range) or part.pos.start != end:
-                break
-            end = part.pos.stop
-        else:
-            return Mapped(text, range(first.start, end))
     pos: list[int] = []
+    end = start = kept[0].first()
+    touch = True
+    for part in kept:
+        touch = touch and isinstance(part.pos, range) and part.pos.start == end
+        end = part.pos.stop if isinstance(part.pos, range) else end
+    if touch:
+        return Mapped(text, range(start, end))
     for part in kept:
         pos.extend(part.pos)
     return Mapped(text, pos)

@@ -37,15 +37,13 @@ def is_text(node: ast.AST) -> bool:
     """A string, an f-string, or a sum or `%` in which one of them stands."""
     waiting = [node]
     while waiting:
-        current = waiting.pop()
-        if isinstance(current, ast.JoinedStr) or (
-            isinstance(current, ast.Constant) and isinstance(current.value, str)
-        ):
-            return True
-        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add | ast.Mod):
-            waiting += (
-                [current.left] if isinstance(current.op, ast.Mod) else [current.right, current.left]
-            )
+        match waiting.pop():
+            case ast.JoinedStr() | ast.Constant(value=str()):
+                return True
+            case ast.BinOp(left=left, op=ast.Mod()):
+                waiting.append(left)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                waiting += [right, left]
     return False
 
 
@@ -88,35 +86,26 @@ def parts_of_sum(node: ast.expr) -> set[int]:
 
 def path_parts(node: ast.expr) -> list[ast.expr]:
     """What `root / "bin" / name` and `os.path.join` put together; else empty."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        parts: list[ast.expr] = []
-        while (
-            isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and len(parts) < MAX_LINKS
-        ):
-            parts.append(node.right)
-            node = node.left
+    parts: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and len(parts) < MAX_LINKS:
+        parts.append(node.right)
+        node = node.left
+    if parts:
         return [node, *reversed(parts)]
-    return (
-        list(node.args)
-        if isinstance(node, ast.Call) and dotted_name(node.func).endswith("path.join")
-        else []
-    )
+    joins = isinstance(node, ast.Call) and dotted_name(node.func).endswith("path.join")
+    return list(node.args) if joins and isinstance(node, ast.Call) else []
 
 
 def first_name(node: ast.AST) -> ast.Name | None:
     """The name that this text continues with options: `cmd + " --port 1"`."""
     parts: list[ast.expr] = []
     if isinstance(node, ast.JoinedStr):
-        parts = [
-            part.value if isinstance(part, ast.FormattedValue) else part for part in node.values
-        ]
+        parts = [one.value if isinstance(one, ast.FormattedValue) else one for one in node.values]
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         parts = summands(node)
-    first = parts[0] if parts else None
-    continues = any(
-        isinstance(part, ast.Constant) and " -" in str(part.value)[:1_000] for part in parts[1:]
-    )
-    return first if isinstance(first, ast.Name) and continues else None
+    constants = (str(part.value)[:1_000] for part in parts[1:] if isinstance(part, ast.Constant))
+    first = parts[0] if any(" -" in text for text in constants) else None
+    return first if isinstance(first, ast.Name) else None
 
 
 def pieces(node: ast.AST) -> set[int]:
@@ -142,13 +131,8 @@ def pieces(node: ast.AST) -> set[int]:
 
 
 _BY_SHELL = ("system", "popen", "getoutput", "getstatusoutput", "create_subprocess_shell")
-_BY_CHOICE = (
-    "Popen",
-    "run",
-    "call",
-    "check_call",
-    "check_output",
-)  # a shell's where they are given shell=True
+# a shell's where they are given shell=True
+_BY_CHOICE = ("Popen", "run", "call", "check_call", "check_output")
 
 
 def shell_list(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.expr | None:
@@ -162,18 +146,7 @@ def shell_list(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.e
     )
     if not (name in _BY_SHELL or (name in _BY_CHOICE and chosen)):
         return None
-    text = followed(node.args[0])
-    if (
-        not isinstance(text, ast.Call)
-        or not isinstance(text.func, ast.Attribute)
-        or text.func.attr != "join"
-    ):
-        return None
-    blank = text.func.value
-    joined = (
-        isinstance(blank, ast.Constant)
-        and isinstance(blank.value, str)
-        and not blank.value.strip()
-        and text.args
-    )
-    return text.args[0] if joined else None
+    match followed(node.args[0]):
+        case ast.Call(ast.Attribute(ast.Constant(value=str(blank)), "join"), [listed, *_]):
+            return None if blank.strip() else listed
+    return None

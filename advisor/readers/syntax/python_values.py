@@ -62,15 +62,11 @@ class PythonValues:
             given = list(zip(node.keys, node.values, strict=True))
         elif isinstance(node, ast.Call):
             given = [(None, value) for value in node.args[:1]]
-            for keyword in node.keywords:
-                name = ast.Constant(
-                    keyword.arg, lineno=keyword.lineno, col_offset=keyword.col_offset - 1
-                )
-                given.append((name if keyword.arg else None, keyword.value))
-        for key, value in [
-            *given,
-            *((None, later) for later in self.lists.added.get(id(node), ())),
-        ]:
+            for one in node.keywords:
+                name = ast.Constant(one.arg, lineno=one.lineno, col_offset=one.col_offset - 1)
+                given.append((name if one.arg else None, one.value))
+        given += [(None, later) for later in self.lists.added.get(id(node), ())]
+        for key, value in given:
             if key is None:
                 known |= self.entries(value, depth + 1) or {}
             elif isinstance(self.follow(key), ast.Constant):
@@ -90,14 +86,14 @@ class PythonValues:
             depth += 1
             if isinstance(node, ast.Name) and node.id in self.names:
                 node = self.names[node.id]
-            elif (
-                isinstance(node, ast.Call)
-                and len(node.args) == 2
-                and dotted_name(node.func).endswith(_FALLBACKS)
-            ):
-                node = node.args[1]
-            elif isinstance(node, ast.Call) and dotted_name(node.func) in _SAME and node.args:
-                node = node.args[0]
+            elif isinstance(node, ast.Call) and node.args:
+                name = dotted_name(node.func)
+                if len(node.args) == 2 and name.endswith(_FALLBACKS):
+                    node = node.args[1]
+                elif name in _SAME:
+                    node = node.args[0]
+                else:
+                    break
             elif isinstance(node, ast.IfExp) and (verdict := self._truth(node.test)) is not None:
                 node = node.body if verdict else node.orelse
             else:
@@ -120,65 +116,51 @@ class PythonValues:
             return hole("...", self.at(node))
         value = self._text(node, depth)
         if depth < 8 and is_text(node):
-            value = join(
-                (
-                    value,
-                    *(self.text(later, depth + 1) for later in self.lists.added.get(id(node), ())),
-                )
-            )
+            value = join((value, *self._texts(self.lists.added.get(id(node), ()), depth)))
         return value if self.worth(len(value)) else hole("...", self.at(node))
+
+    def _texts(self, nodes: Iterable[ast.expr], depth: int) -> list[Mapped]:
+        return [self.text(node, depth + 1) for node in nodes]
 
     def _text(self, node: ast.expr, depth: int) -> Mapped:
         at = self.at(node)
         if isinstance(node, ast.Constant):
             return self._constant(node, at)
-        if isinstance(node, ast.JoinedStr) and depth < 8:
-            return join(
-                [
-                    self.text(
-                        part.value if isinstance(part, ast.FormattedValue) else part, depth + 1
-                    )
-                    for part in node.values
-                ]
-            )
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < 8:
-            return join([self.text(item, depth + 1) for item in summands(node)])
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and depth < 8:
-            return self._percent(node, depth)
-        if (
-            isinstance(node, ast.Call)
-            and (pattern := self.format_of(node)) is not None
-            and depth < 8
-        ):
-            named = {one.arg: self.text(one.value, depth + 1) for one in node.keywords if one.arg}
-            return fill_format(
-                self.text(pattern, depth + 1),
-                [self.text(one, depth + 1) for one in node.args],
-                named,
-            )
-        if (
-            isinstance(node, ast.IfExp)
-            and depth < 8
-            and isinstance(node.orelse, ast.Constant)
-            and node.orelse.value == ""
-        ):
-            return self.text(
-                node.body, depth + 1
-            )  # an option that a condition adds is read, as an `if` is
         if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
-            return self._as_json(node, at)
-        if (steps := path_parts(node)) and depth < 8:
-            texts = [self.text(step, depth + 1) for step in steps]
-            return join([part for text in texts for part in (synthetic("/"), text)][1:])
+            whole, parts = json.dumps(self.plain(node)), self._json_parts(node, 0)
+            return parts if parts.text == whole else synthetic(whole, at)
+        made = self._composed(node, depth) if depth < 8 else None
+        if made is not None:
+            return made
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((synthetic("-", at), self.text(node.operand, depth + 1)))
         return hole(re.sub(r"[^\w.]", "", dotted_name(node)) or "...", at)
 
-    def _as_json(self, node: ast.expr, at: int) -> Mapped:
-        """A dictionary as JSON, with the places of its keys and plain values."""
-        whole = json.dumps(self.plain(node))
-        parts = self._json_parts(node, 0)
-        return parts if parts.text == whole else synthetic(whole, at)
+    def _composed(self, node: ast.expr, depth: int) -> Mapped | None:
+        """A text that is put together from others; None for any other expression."""
+        match node:
+            case ast.JoinedStr(values=values):
+                plain = (
+                    one.value if isinstance(one, ast.FormattedValue) else one for one in values
+                )
+                return join(self._texts(plain, depth))
+            case ast.BinOp(op=ast.Add()):
+                return join(self._texts(summands(node), depth))
+            case ast.BinOp(left=left, op=ast.Mod()):  # "...%d..." % value
+                right = self.follow(node.right)
+                items = right.elts if isinstance(right, ast.Tuple) else [right]
+                given = iter(self._texts(items, depth))
+                text = self.text(left, depth + 1)
+                return replace_matches(text, _PERCENT, lambda *_: next(given, EMPTY))
+            case ast.IfExp(body=body, orelse=ast.Constant(value="")):
+                return self.text(body, depth + 1)  # what a condition adds is read, as an `if` is
+        if isinstance(node, ast.Call) and (pattern := self.format_of(node)) is not None:
+            named = {one.arg: self.text(one.value, depth + 1) for one in node.keywords if one.arg}
+            return fill_format(self.text(pattern, depth + 1), self._texts(node.args, depth), named)
+        parts = self._texts(path_parts(node), depth)
+        return (
+            join([one for part in parts for one in (synthetic("/"), part)][1:]) if parts else None
+        )
 
     def _json_parts(self, node: ast.expr, depth: int) -> Mapped:
         node = self.follow(node)
@@ -204,22 +186,11 @@ class PythonValues:
 
     def format_of(self, node: ast.expr) -> ast.expr | None:
         """The text that `"...{name}...".format(...)` fills; None for another call."""
-        if (
-            not isinstance(node, ast.Call)
-            or not isinstance(node.func, ast.Attribute)
-            or node.func.attr != "format"
-        ):
-            return None
-        pattern = self.follow(node.func.value)
-        return pattern if is_text(pattern) else None
-
-    def _percent(self, node: ast.BinOp, depth: int) -> Mapped:
-        """`"...%d..." % value`."""
-        pattern = self.text(node.left, depth + 1)
-        right = self.follow(node.right)
-        items = right.elts if isinstance(right, ast.Tuple) else [right]
-        values = iter([self.text(item, depth + 1) for item in items])
-        return replace_matches(pattern, _PERCENT, lambda *_: next(values, EMPTY))
+        match node:
+            case ast.Call(func=ast.Attribute(value=text, attr="format")):
+                pattern = self.follow(text)
+                return pattern if is_text(pattern) else None
+        return None
 
     def _constant(self, node: ast.Constant, at: int) -> Mapped:
         value = node.value
@@ -263,17 +234,12 @@ class PythonValues:
 
 def foreign_names(nodes: Iterable[ast.AST], but: tuple[str, ...]) -> frozenset[str]:
     """The names imported from other libraries: `LLM` is a class of TensorRT-LLM too."""
-    found: set[str] = set()
+    named: list[tuple[str, str]] = []
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and not node.level:
-            named = [(node.module or "", one.asname or one.name) for one in node.names]
+            named += [(node.module or "", one.asname or one.name) for one in node.names]
         elif isinstance(node, ast.Import):
-            named = [(one.name, one.asname or one.name.partition(".")[0]) for one in node.names]
-        else:
-            continue
-        found |= {
-            name
-            for module, name in named
-            if not any(part.startswith(but) for part in module.split("."))
-        }
-    return frozenset(found)
+            named += [(one.name, one.asname or one.name.partition(".")[0]) for one in node.names]
+    return frozenset(
+        name for module, name in named if not any(p.startswith(but) for p in module.split("."))
+    )

@@ -105,13 +105,11 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
 
 def _element(scope: Scope, name: str, index: str | None) -> Value | None:
     value = scope.get(name)
-    if index is None or value is None:
-        return (
-            (value[0] if value else EMPTY)
-            if isinstance(value, list) and name not in ("@", "*")
-            else value
-        )
+    if value is None or (index is None and not isinstance(value, list)) or name in ("@", "*"):
+        return value
     items = value if isinstance(value, list) else [value]
+    if index is None:
+        return items[0] if items else EMPTY
     key = index[1:-1].strip("\"'")
     if key in ("@", "*"):
         return items
@@ -123,23 +121,14 @@ def _element(scope: Scope, name: str, index: str | None) -> Value | None:
 def _operate(
     value: Value | None, name: str, rest: Mapped, at: int, expand: Callable[[Mapped], Mapped]
 ) -> Value:
-    text = rest.text
-    colon = text[0] == ":" and len(text) > 1 and text[1] in "-=?+"
-    operator, argument = (
-        (text[1], rest.part(2, len(rest))) if colon else (text[0], rest.part(1, len(rest)))
-    )
-    if operator in "-=?+":
-        absent = value is None or (colon and not _length(value))
-        if operator == "+":
-            return EMPTY if absent else expand(argument)
-        if not absent:
-            return EMPTY if value is None else value
-        return hole(name, at) if operator == "?" else expand(argument)
-    return hole(name, at)  # cut or edited: `${NAME##*/}`
-
-
-def _length(value: Value) -> int:
-    return sum(len(item) for item in value) if isinstance(value, list) else len(value)
+    found = re.match(r"(:?)([-=?+])", rest.text)
+    if found is None:
+        return hole(name, at)  # cut or edited: `${NAME##*/}`
+    operator, argument = found[2], rest.part(found.end(), len(rest))
+    empty = not any(map(len, value if isinstance(value, list) else [value or EMPTY]))
+    if value is None or (found[1] and empty):
+        return EMPTY if operator == "+" else hole(name, at) if operator == "?" else expand(argument)
+    return expand(argument) if operator == "+" else value
 
 
 def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:

@@ -5,7 +5,7 @@ what only one way sets holds (with a note), what both set differently is unknown
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
@@ -18,7 +18,7 @@ from advisor.readers.syntax.cut_off import (
     options_after_blanks,
     options_behind,
 )
-from advisor.readers.syntax.mapped import HOLE, Mapped, hole, placeholders_to_holes
+from advisor.readers.syntax.mapped import EMPTY, HOLE, Mapped, hole, placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.shell_builtins import BUILTINS, assign, declaration, prefix, unset
 from advisor.readers.syntax.shell_state import MAX_NESTING, ShellState, here_text
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 600_000
 _NON_ASCII = lazy_re(r"[^\x00-\x7f]")
-_REMARK = lazy_re(
-    r"(?<!\S)`#[^`\n]*`"
-)  # a comment among the options: the grammar would take it to the line's end
+_REMARK = lazy_re(r"(?<!\S)`#[^`\n]*`")  # which the grammar would take to the line's end
 _SHIFT = lazy_re(r"(?<=\d )<<(?= \d+\)\))")  # $((1 << 30)): no here-document
 
 
@@ -64,38 +62,27 @@ class Shell(ShellState):
     def run(self) -> bool:
         """Read the whole text; whether it starts an engine."""
         if len(self.source) > MAX_TEXT:
-            self.reading.note(
-                f"a shell text of {len(self.source)} characters is not read",
-                self.source.first(),
-                cut_short=True,
-            )
+            note = f"a shell text of {len(self.source)} characters is not read"
+            self.reading.note(note, self.source.first(), cut_short=True)
             return False
         before = len(self.reading.found)
         self.source = placeholders_to_holes(self.source)
         if loose := LOOSE_END.search(self.source.text):
-            at = self.source.pos[loose.start()]
-            self.reading.note(
-                "spaces follow the backslash at the line's end; it is read as if it continued", at
-            )
+            note = "spaces follow the backslash at the line's end; it is read as if it continued"
+            self.reading.note(note, self.source.pos[loose.start()])
         root = parse(self.source.text)
-        self.block(root)
-        for name in list(self.functions):
-            if name not in self.called:
-                self.call(name, None)
-        if (
-            len(self.reading.found) == before
-            and self.scope.args is None
-            and ENGINE_TEXT.search(self.source.text)
-        ):
-            self._with_arguments(root)
+        self._read(root)
+        bare = len(self.reading.found) == before and self.scope.args is None
+        if bare and ENGINE_TEXT.search(self.source.text):
+            # what starts a server with `--serve` alone is read as if it had it
+            self.scope = Scope(dict(self.given), [hole(number) for number in "123"])
+            self.scope.substitute = self.output_of
+            self.functions, self.called = {}, set()
+            self._read(root)
         return len(self.reading.found) > before
 
-    def _with_arguments(self, root: Node) -> None:
-        """A script that starts a server with `--serve` alone is read as if it had it."""
-        self.scope = Scope(dict(self.given), [hole(number) for number in "123"])
-        self.scope.substitute = self.output_of
-        self.functions, self.called = {}, set()
-        self.guessing = True
+    def _read(self, root: Node) -> None:
+        """Read the statements, then the functions that nothing calls."""
         self.block(root)
         for name in list(self.functions):
             if name not in self.called:
@@ -118,16 +105,14 @@ class Shell(ShellState):
         words = self.words(arguments)
         called = bool(words) and words[0].text in self.functions
         ended = self.execute(words, env, self.text(node).first())
+        text = self.text(node)
         if not called:
-            self.reading.run_at(before, self.text(node).first())
+            self.reading.run_at(before, text.first())
         if len(self.reading.found) == before and not called:
-            cut_container(words, self.text(node), self.source, node.end_byte, self.reading)
+            cut_container(words, text, self.source, node.end_byte, self.reading)
         for found in self.reading.found[before:]:
-            found.said = (
-                found.said
-                or options_after_blanks(self.text(node), self.reading)
-                or options_behind(self.source, node.end_byte, self.reading)
-            )
+            found.said = found.said or options_after_blanks(text, self.reading)
+            found.said = found.said or options_behind(self.source, node.end_byte, self.reading)
         return ended
 
     def execute(self, words: list[Mapped], env: Env, at: int) -> bool:
@@ -140,15 +125,9 @@ class Shell(ShellState):
         builtin = BUILTINS.get(first)
         if builtin is not None:
             return builtin(self, words[1:], at)
-        started = read_command(
-            words,
-            self.reading,
-            lambda: {**self.environment(), **env},
-            scope=self.scope,
-            around=self.around,
-            at=at,
-            depth=self.depth,
-        )
+        about: dict[str, Any] = {"scope": self.scope, "around": self.around}
+        whole = lambda: {**self.environment(), **env}  # noqa: E731 - most commands start nothing
+        started = read_command(words, self.reading, whole, at=at, depth=self.depth, **about)
         return started and first == "exec" and self.sure
 
     def environment(self) -> Env:
@@ -185,21 +164,12 @@ class Shell(ShellState):
 
     def _heredoc(self, node: Node) -> None:
         """A file that the script writes (`cat > compose.yml <<EOF`) is read as such."""
-        body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
-        if body is None or self.depth > 3:
+        parts = {child.type: self.text(child) for child in reversed(node.named_children)}
+        text = parts.get("heredoc_body")
+        if text is None or self.depth > 3:
             return
-        start = next(
-            (
-                self.text(child).text
-                for child in node.named_children
-                if child.type == "heredoc_start"
-            ),
-            "",
-        )
-        text = self.text(body)
-        if start[:1] not in "'\"\\":
-            text = here_text(text, self.scope)
-        self.reading.inside(text, self.depth + 1)
+        quoted = parts.get("heredoc_start", EMPTY).text[:1] in "'\"\\"
+        self.reading.inside(text if quoted else here_text(text, self.scope), self.depth + 1)
 
     def function(self, node: Node) -> bool:
         """Store a function for later calls; never ends the script."""

@@ -27,10 +27,7 @@ def bound(value: Value, name: str) -> Value:
 def append(old: Value | None, new: Value) -> Value:
     """What `+=` makes of a variable."""
     if isinstance(new, list):
-        return [
-            *(old if isinstance(old, list) else [old] if old is not None and old.text else []),
-            *new,
-        ]
+        return [*(old if isinstance(old, list) else [old] if old else []), *new]
     if isinstance(old, list):
         return [*old[:-1], join((old[-1], new))] if old else [new]
     return new if old is None else join((old, new))
@@ -69,9 +66,8 @@ def prefix(shell: ShellState, node: Node, env: Env) -> None:
     """Add an assignment in front of a command to the command's environment."""
     target = node.child_by_field_name("name")
     if target is not None:
-        env[shell.text(target).text] = EnvItem(
-            shell.value(node.child_by_field_name("value")), shell.text(target).first()
-        )
+        name, value = shell.text(target), shell.value(node.child_by_field_name("value"))
+        env[name.text] = EnvItem(value, name.first())
 
 
 def declaration(shell: ShellState, node: Node) -> bool:
@@ -94,11 +90,6 @@ def unset(shell: ShellState, node: Node) -> bool:
         shell.scope.exported.pop(name, None)
         shell.scope.unset.add(name)
     return False
-
-
-def do_exit(shell: ShellState, words: list[Mapped], at: int) -> bool:
-    """Run `exit`: the script ends."""
-    return True
 
 
 def do_return(shell: ShellState, words: list[Mapped], at: int) -> bool:
@@ -127,17 +118,10 @@ def do_shift(shell: ShellState, words: list[Mapped], at: int) -> bool:
 
 def do_eval(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `eval`: reads its words as a command, at most eight levels deep."""
-    spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
-    inner = type(shell)(
-        join(spaced),
-        shell.reading,
-        shell.scope,
-        around=shell.around,
-        depth=shell.depth + 1,
-        passed=shell.passed,
-    )
+    text = join([part for word in words for part in (literal(" ", -2), word)][1:])
     if shell.depth < 8:
-        inner.run()
+        about = {"around": shell.around, "depth": shell.depth + 1, "passed": shell.passed}
+        shell.reading.shell(text, shell.scope, **about)
         shell.scope.substitute = shell.output_of
     return False
 
@@ -157,7 +141,7 @@ def do_read(shell: ShellState, words: list[Mapped], at: int) -> bool:
 
 
 BUILTINS: dict[str, Callable[[ShellState, list[Mapped], int], bool]] = {
-    "exit": do_exit,
+    "exit": lambda shell, words, at: True,
     "return": do_return,
     "set": do_set,
     "shift": do_shift,

@@ -18,19 +18,10 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 60
 
-_GROUPS = frozenset(
-    (
-        "program",
-        "compound_statement",
-        "do_group",
-        "ERROR",
-        "pipeline",
-        "negated_command",
-        "else_clause",
-        "elif_clause",
-        "case_item",
-    )
-)
+_GROUPS = frozenset((
+    "program", "compound_statement", "do_group", "ERROR", "pipeline", "negated_command",
+    "else_clause", "elif_clause", "case_item",
+))  # fmt: skip
 
 
 class ShellState:
@@ -57,7 +48,6 @@ class ShellState:
         self.called: set[str] = set()
         self.nesting = 0
         self.sure = True
-        self.guessing = False  # read as if it were given words
         self.returning = False
 
     def text(self, node: Node) -> Mapped:
@@ -98,34 +88,24 @@ class ShellState:
         handler = self.STATEMENTS.get(node.type)
         if handler is not None:
             return handler(self, node)
-        if node.type in _GROUPS:
-            return self.block(node)
-        return False
-
-    def run(self) -> bool:
-        """Read the whole text; whether it starts an engine."""
-        raise NotImplementedError
+        return node.type in _GROUPS and self.block(node)
 
 
 _IN_HERE_TEXT = lazy_re(r"\$(\([^()\n]*\))|\\([\\$`\n])")
+_CAT_HERE = lazy_re(r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", re.S)
+_ECHO = lazy_re(r"\s*(echo(?:\s+-[neE]+)?)\s+(.*)$", re.S)
+_QUOTED, _OPERATOR = lazy_re(r"'[^']*'|\"(?:\\.|[^\"])*\""), lazy_re("[|;&<>]")
 
 
 def output_of(body: Mapped, scope: Scope) -> Mapped | None:
     """What `$(...)` prints, of echo and cat of a here-document; None if not known."""
-    text = body.text.strip()
-    if text.startswith("cat <<"):
-        found = re.match(
-            r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", body.text, re.S
-        )
-        if found:
-            inside = body.part(found.start(3), found.end(3))
-            return inside if found.group(1) else here_text(inside, scope)
-    found = re.match(r"\s*(echo(?:\s+-[neE]+)?)\s+(.*)$", body.text, re.S)
-    if not found or re.search(
-        r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))
-    ):
+    if here := _CAT_HERE.match(body.text):
+        inside = body.part(*here.span(3))
+        return inside if here[1] else here_text(inside, scope)
+    echo = _ECHO.match(body.text)
+    if not echo or _OPERATOR.search(_QUOTED.sub("", echo[2])):
         return None
-    words = split_words(body.part(found.start(2), len(body.text.rstrip())), scope)
+    words = split_words(body.part(echo.start(2), len(body.text.rstrip())), scope)
     return join([part for word in words for part in (synthetic(" "), word)][1:])
 
 

@@ -7,14 +7,10 @@ import re
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
-VANISHED = (
-    "\ue002"  # stands for what a control line leaves of itself inside a block of text: nothing
-)
+VANISHED = "\ue002"  # what a control line leaves of itself inside a block of text: nothing
 _LINE = lazy_re(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
 _JINJA_LINE = lazy_re(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
-_TEMPLATE = lazy_re(
-    r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}"
-)  # not JSON in doubled braces, as `str.format` wants it
+_TEMPLATE = lazy_re(r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}")  # no JSON in doubled braces
 _CONTROL = lazy_re(
     r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break"
     r"|continue)\b))"
@@ -59,12 +55,8 @@ def _in_blocks(text: str) -> str:
     breaks = ["\n"] * len(lines)  # what stands before each line
     alone = [bool(_LINE.fullmatch(line) or _JINJA_LINE.fullmatch(line)) for line in lines]
     below = _indents_below(lines, alone)
-    block, header, folded = (
-        -1,
-        -1,
-        False,
-    )  # the indentation that a block's lines exceed (-1: none), where it begins
-    kept = 0
+    # the indentation that a block's lines exceed (-1: none), where it begins
+    block, header, folded, kept = -1, -1, False, 0
     for number, line in enumerate(lines):
         if block >= 0 and alone[number]:
             continues = folded or lines[kept].rstrip(" \t\r").endswith("\\")
@@ -75,10 +67,8 @@ def _in_blocks(text: str) -> str:
                 if breaks[number - 1] and lines[number - 1].endswith("\r"):
                     lines[number - 1] = lines[number - 1][:-1] + (" " if lead == " #" else VANISHED)
                 end = "\r" if line.endswith("\r") else ""
-                breaks[number], lines[number] = (
-                    lead[0],
-                    lead[1] + VANISHED * (len(line) - len(end) - 1) + end,
-                )
+                breaks[number] = lead[0]
+                lines[number] = lead[1] + VANISHED * (len(line) - len(end) - 1) + end
                 continue
         elif block >= 0 and line.strip() and _indent(line) <= block:
             block = -1
@@ -88,9 +78,7 @@ def _in_blocks(text: str) -> str:
                 block, folded = len(before) if key else before.rindex("-"), style == ">"
                 header = number
         kept = number
-    return lines[0] + "".join(
-        part for pair in zip(breaks[1:], lines[1:], strict=True) for part in pair
-    )
+    return lines[0] + "".join(map("".join, zip(breaks[1:], lines[1:], strict=True)))
 
 
 def _indent(line: str) -> int:

@@ -22,9 +22,7 @@ _OPTION_BEFORE = lazy_re(r"(?:^|[\s\"'])--?[A-Za-z][\w-]*[ =]$")
 _EMPTY_DEFAULT = lazy_re(r"\$\{(\w+):?-\}")
 _PLAIN = lazy_re(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
 _FIELD = lazy_re(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
-_LOOSE_END = lazy_re(
-    r"[ \t]+\r?\n(?=[ \t]*-)"
-)  # blanks after a backslash that was meant to continue the line
+_LOOSE_END = lazy_re(r"[ \t]+\r?\n(?=[ \t]*-)")  # after a backslash that was to continue the line
 _SAYS_NOTHING = lazy_re(r"(?:#[^\n]*|:(?:[ \t][^;&|\n]*)?)?")  # `# a comment among the options`
 _NAME = lazy_re(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 MAX_WORDS = 20_000
@@ -157,7 +155,7 @@ class _Lexer:
             for index, piece in enumerate(pieces):
                 if index:
                     self.end_word()
-                self.add(item.part(piece.start(), piece.end()))
+                self.add(item.part(*piece.span()))
             if pieces and pieces[-1].end() < len(item):
                 self.end_word()
 
