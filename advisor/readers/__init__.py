@@ -35,9 +35,8 @@ def read_text(
     text: str, name: str = "-", form: str | None = None, *, version: Told = None
 ) -> FileRead:
     """Read a text, e.g. from standard input."""
-    return read_source(
-        SourceText(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version
-    )
+    plain = text.replace("\ue000", "?").replace("\ue001", "?")
+    return read_source(SourceText(plain, name), form, version=version)
 
 
 def read_bytes(
@@ -53,19 +52,13 @@ def read_source(source: SourceText, form: str | None = None, *, version: Told = 
     try:
         reader(form or form_of(source.name, source.text))(reading)
     except RecursionError:
-        reading.note(
-            "the file refers to itself too deeply; the rest of it was not read", cut_short=True
-        )
-    launches = _known_launches(LaunchMaker(reading).launches(), reading)
-    return FileRead(
-        source, reading.form, launches, tuple(reading.notes), reading.redactor, reading.cut_short
-    )
-
-
-def _known_launches(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
-    """The launches of servers that we know; of the others it is said that they are there."""
-    others = {id(launch): said for launch in launches if (said := diffusion_note(launch))}
-    for launch in launches:
-        if id(launch) in others:
-            reading.note(f"line {launch.line}: {others[id(launch)]}")
-    return tuple(launch for launch in launches if id(launch) not in others)
+        note = "the file refers to itself too deeply; the rest of it was not read"
+        reading.note(note, cut_short=True)
+    launches: list[Launch] = []
+    for launch in LaunchMaker(reading).launches():
+        if other := diffusion_note(launch):
+            reading.note(f"line {launch.line}: {other}")
+        else:
+            launches.append(launch)
+    notes, redactor = tuple(reading.notes), reading.redactor
+    return FileRead(source, reading.form, tuple(launches), notes, redactor, reading.cut_short)

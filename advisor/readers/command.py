@@ -73,42 +73,33 @@ def read_command(
     plain = i
     while i < len(words):
         name = base_name(words[i])
+        begin = words[i].first() if words[i].first() >= 0 else at
         named = i > 0 and _NAMES_A_PROGRAM.match(words[i - 1].text)  # another program's option
         start = None if named else engine_start(words, i)
         if start and (
             i == plain or _has_options(words, start[1]) or base_name(words[plain]) in LAUNCHERS
         ):
             engine, first = start
-            if (
-                _only_asks(words[first:])
-                or _is_prose(engine, words[first:])
-                or (first == len(words) and reading.form == "python")
-            ):
+            args = words[first:]
+            named_only = not args and reading.form == "python"
+            if named_only or _only_asks(args) or _is_prose(engine, args):
                 return False
             _check_start(words, first, reading)
-            begin = words[i].first() if words[i].first() >= 0 else at
-            fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
-            reading.add(
-                EngineCommand(
-                    engine,
-                    _until_operator(words[first:]),
-                    whole(),
-                    begin,
-                    reading.form,
-                    around,
-                    fork=fork,
-                )
-            )
+            end = next((n for n, word in enumerate(args) if word.text in _OPERATORS), len(args))
+            command = EngineCommand(engine, args[:end], whole(), begin, reading.form, around)
+            is_python = words[first - 1].text.startswith("llama_cpp")
+            command.fork = "llama-cpp-python" if is_python else None
+            reading.add(command)
             return True
-        if name in SHELLS and (script := _script_of(words, i)) is not None:
-            return _read_nested(script, words, i, reading, whole(), scope, around, depth)
+        script = _script_of(words, i) if name in SHELLS else None
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
-            begin = words[i].first() if words[i].first() >= 0 else at
             return container_command(ran, reading, begin, depth + 1)
         if " " in words[i].text and i > plain and _names_engine(words[i].text):
             option = _OPTION.match(words[i].text)  # sbatch --wrap="vllm serve ..."
             script = words[i].part(option.end(), len(words[i])) if option else words[i]
-            return _read_nested(script, words, i, reading, whole(), scope, around, depth)
+        if script is not None:
+            inner = _scope_of(script, words, i, whole(), scope)
+            return reading.shell(script, inner, around=around, depth=depth + 1, passed=whole())
         if i > plain and _ASSIGN.match(words[i].text):
             _assign(words[i], own)
         i += 1
@@ -152,14 +143,12 @@ def _check_start(words: list[Mapped], first: int, reading: Reading) -> None:
 _NAMES_A_PROGRAM = lazy_re(r"--[\w-]*(?:bin|binary|server|exe|executable|program|path)$")
 _BULLETS = frozenset(("-", "*", "+"))
 # what a container's runtime does with containers that run, which may be named after the server
-_CONTAINER_CARE = frozenset(
-    (
-        *("attach", "build", "commit", "cp", "diff", "events", "history", "images", "info"),
-        *("inspect", "kill", "load", "logs", "network", "pause", "port", "ps", "pull", "push"),
-        *("rename", "restart", "rm", "rmi", "save", "start", "stats", "stop", "system", "tag"),
-        *("top", "unpause", "update", "volume", "wait", "up", "down", "config"),
-    )
-)
+_CARE = """
+attach build commit cp diff events history images info inspect kill load logs network pause port ps
+pull push rename restart rm rmi save start stats stop system tag top unpause update volume wait up
+down config
+"""
+_CONTAINER_CARE = frozenset(_CARE.split())
 
 
 def _starts_nothing(words: list[Mapped], i: int) -> bool:
@@ -195,6 +184,10 @@ def _only_asks(args: list[Mapped]) -> bool:
 
 
 _ASIDE = lazy_re(r"llama[-_]server\s+\(")  # `title "llama-server (on this host)"`
+_LETTERS = lazy_re(r"[A-Za-z]+[,.:;]?")
+_DASHED = lazy_re(r"--?[A-Za-z]")
+_LEAD_WORDS = "env exec sudo command nohup time then do & call @ ! builtin"
+_LEADS = frozenset(_LEAD_WORDS.split())
 
 
 def _names_engine(text: str) -> bool:
@@ -202,17 +195,10 @@ def _names_engine(text: str) -> bool:
     return ENGINE_TEXT.search(HOLE.sub("", text)) is not None and _ASIDE.search(text) is None
 
 
-_LETTERS = lazy_re(r"[A-Za-z]+[,.:;]?")
-
-
 def _is_prose(engine: str, args: list[Mapped]) -> bool:
     """Whether a sentence goes on behind the program's name: `"llama-server built and linked"`."""
     taken = 2 if gguf_engine(engine) else 3
     return len(args) >= taken and all(_LETTERS.fullmatch(word.text) for word in args[:taken])
-
-
-_LEAD_WORDS = "env exec sudo command nohup time then do & call @ ! builtin"
-_LEADS = frozenset(_LEAD_WORDS.split())
 
 
 def _leading_env(words: list[Mapped], env: Env) -> int:
@@ -230,24 +216,16 @@ def _leading_env(words: list[Mapped], env: Env) -> int:
 
 def _assign(word: Mapped, env: Env) -> None:
     cut = word.text.index("=")
-    env[word.text[:cut]] = EnvItem(
-        word.part(cut + 1, len(word)) if cut + 1 < len(word) else EMPTY, word.first()
-    )
+    value = word.part(cut + 1, len(word)) if cut + 1 < len(word) else EMPTY
+    env[word.text[:cut]] = EnvItem(value, word.first())
 
 
 def _has_options(words: list[Mapped], first: int) -> bool:
     return any(_DASHED.match(word.text) or word.has_hole for word in words[first : first + 3])
 
 
-_DASHED = lazy_re(r"--?[A-Za-z]")
-
-
-def _until_operator(words: list[Mapped]) -> list[Mapped]:
-    """Words up to a shell operator that stood in a place where no shell was expected."""
-    for i, word in enumerate(words):
-        if word.text in ("&&", "||", ";", "|", "2>&1", ">", ">>", "&", "&>"):
-            return words[:i]
-    return words
+# of a shell that was not expected there
+_OPERATORS = ("&&", "||", ";", "|", "2>&1", ">", ">>", "&", "&>")
 
 
 def _script_of(words: list[Mapped], i: int) -> Mapped | None:
@@ -255,46 +233,29 @@ def _script_of(words: list[Mapped], i: int) -> Mapped | None:
     for j in range(i + 1, min(i + 8, len(words))):
         text = words[j].text
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", text) and j + 1 < len(words):
-            if words[j + 1].text == "--" and j + 2 < len(words):
-                return words[j + 2]
-            return words[j + 1]
-        if (
-            not text.startswith(("-", "+"))
-            and text not in SHELLS
-            and words[j - 1].text not in ("-o", "+o", "-O")
-        ):
+            dashes = words[j + 1].text == "--" and j + 2 < len(words)
+            return words[j + 2 if dashes else j + 1]
+        plain = not text.startswith(("-", "+")) and text not in SHELLS
+        if plain and words[j - 1].text not in ("-o", "+o", "-O"):
             return None
     return None
 
 
-def _read_nested(
-    script: Mapped,
-    words: list[Mapped],
-    i: int,
-    reading: Reading,
-    env: Env,
-    scope: Scope | None,
-    around: Surroundings | None,
-    depth: int,
-) -> bool:
-    """Read a shell text inside a command; what follows it are its `$0 $1 ...`."""
+def _scope_of(script: Mapped, words: list[Mapped], i: int, env: Env, scope: Scope | None) -> Scope:
+    """What a shell text inside a command knows; what follows it are its `$0 $1 ...`."""
     where = next((j for j in range(i, len(words)) if words[j] is script), i)
     inner = Scope.inside(env, words[where + 2 :])
     if scope is not None:
         for name in scope.exported:
             inner.values.setdefault(name, scope.values.get(name, EMPTY))
     inner.exported = dict.fromkeys(inner.values, -1) | {name: item.at for name, item in env.items()}
-    return reading.shell(script, inner, around=around, depth=depth + 1, passed=env)
+    return inner
 
 
 def _other_engine(words: list[Mapped], reading: Reading) -> None:
     """Say so where the command starts an engine that has no MTP path."""
-    if reading.found:
-        return
     found = OTHER_ENGINES.search(" ".join(show(word.text) for word in words[:8]))
-    if found:
-        said = (
-            no_mtp_answer(re.split(r"[\s._-]", found.group(1))[0])
-            or "this program does not judge it"
-        )
-        reading.note(f"starts {found.group(1)}: {said}", words[0].first())
+    if found and not reading.found:
+        answer = no_mtp_answer(re.split(r"[\s._-]", found[1])[0])
+        said = answer or "this program does not judge it"
+        reading.note(f"starts {found[1]}: {said}", words[0].first())

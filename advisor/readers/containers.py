@@ -24,17 +24,11 @@ from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
 _ARGS_NAME = lazy_re(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
-_MODEL_NAMES = frozenset(
-    (
-        *("MODEL_ID", "MODEL", "MODEL_NAME", "MODEL_PATH", "MODEL_REPO"),
-        *("HF_MODEL", "HF_MODEL_ID", "VLLM_MODEL", "SGLANG_MODEL", "LLM_MODEL"),
-    )
-)
-_CONTEXT = {
-    "sglang": "--context-length",
-    "vllm": "--max-model-len",
-    "llama-server": "--ctx-size",
-}
+_MODEL_NAMES = frozenset((
+    "MODEL_ID", "MODEL", "MODEL_NAME", "MODEL_PATH", "MODEL_REPO", "HF_MODEL", "HF_MODEL_ID",
+    "VLLM_MODEL", "SGLANG_MODEL", "LLM_MODEL",
+))  # fmt: skip
+_CONTEXT = {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"}
 _SAME = {
     "CONTEXT_LEN": _CONTEXT,
     "CTX_SIZE": _CONTEXT,
@@ -45,19 +39,16 @@ _SAME = {
     "TP_SIZE": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
     "SPEC_ALGO": {"sglang": "--speculative-algorithm"},
 }
-_OWN_PREFIX = lazy_re(
-    r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)"
-)  # vLLM itself read VLLM_ATTENTION_BACKEND
+# vLLM itself read VLLM_ATTENTION_BACKEND
+_OWN_PREFIX = lazy_re(r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)")
 _WORKER = lazy_re(r"runpod/worker(?:-v1)?-vllm|worker-vllm")
 _ENV_FLAGS = lazy_re(
-    r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN"
-    r"|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
-    r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE"
-    r"|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
-    r"CONTEXT_LENGTH|CHUNKED_PREFILL_SIZE|MAMBA_\w+|REASONING_PARSER|TOOL_CALL_PARSER|DTYPE"
-    r"|ENFORCE_EAGER|ENABLE_PREFIX_CACHING|"
-    r"DISABLE_RADIX_CACHE|TRUST_REMOTE_CODE|SERVED_MODEL_NAME|LOAD_FORMAT|TOKENIZER|SEED"
-    r"|SPEC_TYPE|SPEC_DRAFT_\w+|N_GPU_LAYERS|PARALLEL)$"
+    r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN|MAMBA_\w+"
+    r"|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PARALLEL"
+    r"|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE|SPECULATIVE_\w+|MEM_FRACTION_STATIC|DTYPE|SEED"
+    r"|CONTEXT_LENGTH|CHUNKED_PREFILL_SIZE|REASONING_PARSER|TOOL_CALL_PARSER|ENFORCE_EAGER"
+    r"|ENABLE_PREFIX_CACHING|DISABLE_RADIX_CACHE|TRUST_REMOTE_CODE|SERVED_MODEL_NAME|LOAD_FORMAT"
+    r"|TOKENIZER|SPEC_TYPE|SPEC_DRAFT_\w+|N_GPU_LAYERS)$"
 )
 
 
@@ -83,14 +74,8 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
     name, equals, _ = assignment.text.partition("=")
     if not re.fullmatch(r"[A-Za-z_][\w.]*", name):
         return
-    if equals:
-        value: Mapped | None = (
-            assignment.part(len(name) + 1, len(assignment))
-            if len(assignment) > len(name) + 1
-            else EMPTY
-        )
-    else:
-        value = scope.text(name) if scope else None
+    given = assignment.part(len(name) + 1, len(assignment)) or EMPTY
+    value = given if equals else scope.text(name) if scope else None
     env[name] = EnvItem(value, assignment.first())
 
 
@@ -109,20 +94,18 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         return True
     if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False
-    words = list(ran.args)
+    given = list(ran.args)
     image = around.image_text()
-    engine = _engine_of(image, words, ran)
+    engine: str | None = engine_of_image(image) if image else None
+    dashed = bool(given) and given[0].text.startswith("-")
+    if engine is None and not ran.entrypoint and (image or dashed):
+        engine = engine_by_options(given)
     if engine is None:
         return False
-    given = words
-    words = _plain_args(engine, words)
-    if words and words[0].text in _CLIENTS:
-        return False
-    if (
-        words
-        and not words[0].text.startswith("-")
-        and (not traits(engine).model_first or engine_start(words, 0))
-    ):
+    words = _plain_args(engine, given)
+    named = bool(words) and not words[0].text.startswith("-")
+    takes_name = traits(engine).model_first and not (words and engine_start(words, 0))
+    if named and (words[0].text in _CLIENTS or not takes_name):
         return False
     passed: list[Mapped] = []
     if not words or not is_official(image):
@@ -198,13 +181,6 @@ def _check_command(
         reading.slip(said, words[0].first(), text=f"{command} before it", stops=not supplied)
 
 
-def _engine_of(image: str, words: list[Mapped], ran: ContainerRun) -> str | None:
-    """The engine of the image, else the one whose options the words are."""
-    engine: str | None = engine_of_image(image) if image else None
-    given = image or (words and words[0].text.startswith("-"))
-    return engine_by_options(words) if engine is None and not ran.entrypoint and given else engine
-
-
 # subcommands of an engine's program that start no server
 _CLIENTS = frozenset(("bench", "chat", "complete", "run-batch", "collect-env", "launch"))
 
@@ -214,11 +190,8 @@ def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
     name = base_name(first)
     if name in BYSTANDERS or name in SHELLS:
         return True
-    if is_entrypoint and "bench" in name:  # a client: llama-benchy
-        return True
-    return is_entrypoint and not re.search(
-        r"vllm|sglang|llama|server|entrypoint|start|run|^$", name
-    )
+    known = re.search(r"vllm|sglang|llama|server|entrypoint|start|run|^$", name)
+    return is_entrypoint and ("bench" in name or not known)  # a client: llama-benchy
 
 
 def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:
@@ -256,10 +229,10 @@ def engine_by_options(words: list[Mapped]) -> str | None:
 def _from_env(engine: str, env: Env, words: list[Mapped], worker: bool = False) -> list[Mapped]:
     """Options that an image takes from its environment (EXTRA_ARGS); RunPod's takes all."""
     made_words: list[Mapped] = []
-    has_model = any(
-        word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo")
-        for word in words
-    ) or (traits(engine).model_first and bool(words) and not words[0].text.startswith("-"))
+    names = {word.text.split("=")[0] for word in words}
+    has_model = bool(names & {"--model", "--model-path", "-m", "-hf", "--hf-repo"})
+    if traits(engine).model_first and words and not words[0].text.startswith("-"):
+        has_model = True
     for name, item in env.items():
         value = item.value
         if value is None or not value.text:
@@ -284,7 +257,6 @@ def _env_flag(engine: str, name: str, item: EnvItem, value: Mapped) -> list[Mapp
     if option is None or value.text.lower() in ("none", "null", "" if number else "auto"):
         return []
     if option.takes_value is False:
-        return (
-            [synthetic(flag, item.at)] if value.text.lower() in ("1", "true", "yes", "on") else []
-        )
+        is_on = value.text.lower() in ("1", "true", "yes", "on")
+        return [synthetic(flag, item.at)] if is_on else []
     return [synthetic(flag, item.at), value]

@@ -115,8 +115,7 @@ def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) ->
 
 def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
     if name == "--gpus":
-        around.gpus = value.text.strip("'\"")
-        around.asked = [value]
+        around.gpus, around.asked = value.text.strip("'\""), [value]
     elif name == "--device":
         around.paths.append(value.text)
     elif name == "--runtime":

@@ -28,12 +28,7 @@ _OTHERS = lazy_re(
 
 # which have images of other programs too: vllm-project/semantic-router
 _PROJECTS = lazy_re(r"(?<![^/])(?:vllm|sgl)-project/")
-_PRODUCTS = lazy_re(
-    r"ai-dynamo/|runpod/|(^|/)llm-d|kserve/|aibrix|kaito"
-)  # with releases of their own
-
-_VERSION = lazy_re(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
-
+_PRODUCTS = lazy_re(r"ai-dynamo/|runpod/|(^|/)llm-d|kserve/|aibrix|kaito")  # with own releases
 _BUILD = lazy_re(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
 
@@ -56,19 +51,15 @@ def engine_of_image(image: str) -> Engine | None:
     return None
 
 
-_FORK_VALUES = lazy_re(
-    r"[kv]?tq[1-4]\w*|(?!fp|int|nvfp|mxfp|float|bfloat|half)[a-z]{3,}[0-9]\w*"
-)  # KV cache types that only forks of llama.cpp have
+# KV cache types that only forks of llama.cpp have
+_FORK_VALUES = lazy_re(r"[kv]?tq[1-4]\w*|(?!fp|int|nvfp|mxfp|float|bfloat|half)[a-z]{3,}[0-9]\w*")
 
 
 def fork_of_values(flags: Iterable[Flag]) -> str | None:
     """The fork that a value gives away, where the image does not."""
-    for flag in flags:
-        if flag.name in ("--cache-type-k", "--cache-type-v") and _FORK_VALUES.fullmatch(
-            (flag.value or "").lower()
-        ):
-            return f"a llama.cpp fork with {flag.value} caches"
-    return None
+    caches = (one.value for one in flags if one.name in ("--cache-type-k", "--cache-type-v"))
+    fork = next((kind for kind in caches if _FORK_VALUES.fullmatch((kind or "").lower())), None)
+    return fork and f"a llama.cpp fork with {fork} caches"
 
 
 def counts_for(image: str, engine: str) -> bool:
@@ -116,14 +107,12 @@ def image_comment(text: str) -> tuple[str, int] | None:
 
 def version_in_text(text: str, engine: str) -> tuple[str | None, bool]:
     """A version in the text, and whether it is installed (else only said)."""
-    words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(
-        engine, ("llama.cpp", "llamacpp", "llama-server")
-    )
+    llama = ("llama.cpp", "llamacpp", "llama-server")
+    words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(engine, llama)
     text = text[:100_000]
     low = text.lower()
-    if not any(word in low for word in words):
-        return None, False
-    for pattern in (INSTALL, _SAID) if "==" in low or "@" in low else (_SAID,):
+    possible = (INSTALL, _SAID) if "==" in low or "@" in low else (_SAID,)
+    for pattern in possible if any(word in low for word in words) else ():
         for found in pattern.finditer(text):
             if found.group("engine").lower() in words:
                 return found.group("version"), pattern is INSTALL

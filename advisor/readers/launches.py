@@ -12,7 +12,7 @@ from advisor.engines.base import Token
 from advisor.engines.images import fork_of_image, split_image
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
-from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
+from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.images import counts_for, fork_of_values, version_in, version_in_text
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
@@ -43,23 +43,16 @@ class LaunchMaker:
     """Makes the launches of one read file."""
 
     def __init__(self, reading: Reading) -> None:
-        self.source, self.redactor, self.version = (
-            reading.source,
-            reading.redactor,
-            reading.version,
-        )
-        self.found, self.slips = reading.found, reading.slips
+        self.source, self.redactor = reading.source, reading.redactor
+        self.version, self.found, self.slips = reading.version, reading.found, reading.slips
         self.said: dict[str, tuple[str | None, bool]] = {}
-        self.named: dict[str, tuple[str, int]] | None = None
 
     def launches(self) -> tuple[Launch, ...]:
         """Return the launches that were found, in the order of the file."""
         made = [self._launch(found) for found in self.found]
         if made and self.slips:
-            said = tuple(
-                one.model_copy(update={"message": self.redactor.clean(show(one.message))})
-                for one in self.slips
-            )
+            clean = {one: self.redactor.clean(show(one.message)) for one in self.slips}
+            said = tuple(one.model_copy(update={"message": clean[one]}) for one in self.slips)
             made[0] = made[0].model_copy(update={"slips": said})
         return tuple(made)
 
@@ -75,7 +68,7 @@ class LaunchMaker:
             "line": self.source.place(found.at)[0],
             "form": found.form,
         }
-        env = self._env(found.env)
+        env = [self._env_var(name, item) for name, item in found.env.items()]
         if found.pairs:
             launch = adapter.read_mapping(self._items(found), env, origin=found.origin, **about)
         else:
@@ -95,10 +88,8 @@ class LaunchMaker:
                 self.redactor.learn(stray.value or "")
         if not sure and launch.version_pinned:
             extra["version_pinned"] = False
-            notes.append(
-                f"the release {version_text} is only named in a comment or message: it is taken "
-                f"as a hint"
-            )
+            why = "is only named in a comment or message: it is taken as a hint"
+            notes.append(f"the release {version_text} {why}")
         fork = fork or (fork_of_values(launch.flags) if gguf_engine(launch.engine) else None)
         if fork and not launch.fork:
             extra["fork"] = fork
@@ -111,29 +102,18 @@ class LaunchMaker:
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
         """A model from outside, where the rest of the file names just one."""
-        if len(self.found) > 1 or (
-            launch.model and knowledge.llm_from_text(launch.model) is not None
-        ):
+        if len(self.found) > 1 or knowledge.llm_from_text(launch.model or "") is not None:
             return
-        known = self._models_in_text()
+        known: dict[str, tuple[str, int]] = {}  # models in the file's text, with name and offset
+        for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
+            model = knowledge.llm_from_text(said.group())
+            if model is not None:
+                known.setdefault(model.id, (said.group(), said.start()))
         if len(known) == 1:
             name, at = next(iter(known.values()))
             extra["model"] = name
-            given = launch.model or "what is not in the file"
-            notes.append(
-                f"the model is {given}; line {self.source.place(at)[0]} names {name}, which it is "
-                f"taken for"
-            )
-
-    def _models_in_text(self) -> dict[str, tuple[str, int]]:
-        """The known models in the file's text, with name and offset; found once a file."""
-        if self.named is None:
-            self.named = {}
-            for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
-                model = knowledge.llm_from_text(said.group())
-                if model is not None:
-                    self.named.setdefault(model.id, (said.group(), said.start()))
-        return self.named
+            given, line = launch.model or "what is not in the file", self.source.place(at)[0]
+            notes.append(f"the model is {given}; line {line} names {name}, which it is taken for")
 
     def _items(self, found: EngineCommand) -> list[tuple[Token, Token | None]]:
         items: list[tuple[Token, Token | None]] = []
@@ -141,9 +121,8 @@ class LaunchMaker:
             at = key.first() if key.first() >= 0 else found.at
             name = self._token(key, at)
             token = None if value is None else self._token(value, at)
-            if token is not None and (
-                is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)
-            ):
+            secret = is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)
+            if token is not None and secret:
                 self.redactor.learn(token.text)
                 token = token._replace(text=HIDDEN, span=None)
             items.append((name, token))
@@ -156,15 +135,11 @@ class LaunchMaker:
         for number, word in enumerate(found.words):
             first = word.first()
             at = first if first >= 0 else near
-            near = (
-                at if at >= found.at else near
-            )  # the place of a variable's value is its own word's only
+            near = at if at >= found.at else near  # a variable's value stands elsewhere
             if not hide and self._is_open_end(found, number, adapter):
                 found.open_end = True
-                notes.append(
-                    f"{word.display()} is not set in the file: what it adds to the command is "
-                    f"not known"
-                )
+                said = "is not set in the file: what it adds to the command is not known"
+                notes.append(f"{word.display()} {said}")
                 continue
             token = self._token(word, at)
             name, equals, value = token.text.partition("=")
@@ -173,28 +148,18 @@ class LaunchMaker:
             secret = option and is_secret_flag(name)
             if hide or (equals and secret):
                 self.redactor.learn(token.text if hide else value)
-                token = Token(
-                    HIDDEN if hide else f"{name}={HIDDEN}",
-                    token.line,
-                    token.column,
-                    None,
-                    token.unresolved,
-                )
+                shown = HIDDEN if hide else f"{name}={HIDDEN}"
+                token = token._replace(text=shown, span=None, places=())
             hide = hide or (not equals and secret)
             tokens.append(token)
         return tokens
 
     def _token(self, word: Mapped, near: int) -> Token:
         span = word.span() or self._without_quotes(word)
-        line, column = self.source.place(near)
-        return Token(
-            word.display(),
-            line,
-            column,
-            Span(start=span[0], end=span[1]) if span else None,
-            word.has_hole or left_open(word.text),
-            tuple(word.pos) if span is None and word.text.startswith("{") else (),
-        )
+        place = Span(start=span[0], end=span[1]) if span else None
+        unknown = word.has_hole or left_open(word.text)
+        places = tuple(word.pos) if span is None and word.text.startswith("{") else ()
+        return Token(word.display(), *self.source.place(near), place, unknown, places)
 
     def _without_quotes(self, word: Mapped) -> tuple[int, int] | None:
         """The place of JSON that no quotes surround, so that the shell takes its own away."""
@@ -224,9 +189,6 @@ class LaunchMaker:
         option = adapter.catalogue.find(before, None)
         return option is not None and option.takes_value is False
 
-    def _env(self, env: Env) -> list[EnvVar]:
-        return [self._env_var(name, item) for name, item in env.items()]
-
     def _env_var(self, name: str, item: EnvItem) -> EnvVar:
         line, column = self.source.place(item.at)
         if item.value is None:
@@ -234,46 +196,34 @@ class LaunchMaker:
         if is_secret_name(name):
             self.redactor.learn(item.value.text)
             return EnvVar(name=name, value=HIDDEN, line=line, column=column)
-        span = item.value.span()
+        unknown = item.value.has_hole or left_open(item.value.text)
         return EnvVar(
-            name=name,
-            value=item.value.display(),
-            line=line,
-            column=column,
-            value_span=Span(start=span[0], end=span[1]) if span else None,
-            span=self._assignment(name, item, span),
-            unresolved=item.value.has_hole or left_open(item.value.text),
-        )
+            name=name, value=item.value.display(), line=line, column=column,
+            value_span=_place(item.value), unresolved=unknown,
+            span=self._assignment(name, item, item.value.span()),
+        )  # fmt: skip
 
     def _assignment(self, name: str, item: EnvItem, value: tuple[int, int] | None) -> Span | None:
         """The span of NAME=value where both stand together in the file."""
         text = self.source.text
         if item.at < 0 or value is None or not text.startswith(name, item.at):
             return None
-        together = value[0] - item.at < len(name) + 80 and _ASSIGNS.fullmatch(
-            text[item.at + len(name) : value[0]]
-        )
+        end = item.at + len(name)
+        together = value[0] - end < 80 and _ASSIGNS.fullmatch(text[end : value[0]])
         return Span(start=item.at, end=value[1]) if together else None
-
-    def _version_in_text(self, engine: str) -> tuple[str | None, bool]:
-        """What `said_version` finds for an engine, looked for once a file."""
-        if engine not in self.said:
-            self.said[engine] = version_in_text(self.source.text, engine)
-        return self.said[engine]
 
     def _version(self, found: EngineCommand) -> tuple[str | None, str | None, bool]:
         """Version text, fork, and whether the text fixes what runs or only names it."""
         sure = True
         image = found.around.image_text() if found.around else ""
-        tag = (
-            split_image(image)[1]
-            if image and ("${" in image or counts_for(image, found.engine))
-            else None
-        )
+        counts = image and ("${" in image or counts_for(image, found.engine))
+        tag = split_image(image)[1] if counts else None
         told = self.version if isinstance(self.version, str) else None
         version = told or _month(image, tag, found.engine) or version_in(tag)
         if version is None or version in ("latest", "nightly", "main", "dev"):
-            said, installed = self._version_in_text(found.engine)
+            if found.engine not in self.said:  # looked for once a file
+                self.said[found.engine] = version_in_text(self.source.text, found.engine)
+            said, installed = self.said[found.engine]
             version, sure = (said, installed) if said else (version, True)
         if version is None and isinstance(self.version, Mapping):
             version = self.version.get(found.engine)
@@ -282,28 +232,21 @@ class LaunchMaker:
     def _container(self, around: Surroundings | None, open_end: bool) -> Container | None:
         if around is None:
             return None
-        image = around.image_text() or None
-        where = around.image
+        image, where, mounts = around.image_text() or None, around.image, around.mounts
+        ports = []
+        for number, probe in () if around.host else around.ports:
+            line = self.source.place(number.first())[0]
+            ports.append(Port(number=int(number.text), probe=probe, line=line, span=_place(number)))
         return Container(
             image=image,
             tag=split_image(image)[1] if image else None,
             gpu_kind="" if open_end else around.gpu_kind,  # on how many is not known
             devices=_devices(around) if around.whole else None,
-            ports=() if around.host else tuple(self._port(*port) for port in around.ports),
-            mounts=None
-            if around.mounts is None
-            else tuple(Mount(path=mount.display()) for mount in around.mounts),
+            ports=tuple(ports),
+            mounts=None if mounts is None else tuple(Mount(path=one.display()) for one in mounts),
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=_place(where) if where is not None else None,
             **{name: getattr(around, name) for name in _AS_FOUND},
-        )
-
-    def _port(self, number: Mapped, probe: str) -> Port:
-        return Port(
-            number=int(number.text),
-            probe=probe,
-            line=self.source.place(number.first())[0],
-            span=_place(number),
         )
 
 

@@ -11,10 +11,7 @@ from advisor.domain.spelling import is_only_near
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, is_ik, key_of
-from advisor.readers.secrets import (
-    Redactor,
-    learn_from_text,
-)
+from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import SourceText
 from advisor.readers.syntax.mapped import Mapped, show
 
@@ -101,20 +98,15 @@ class Reading:
         if gguf_engine(found.engine) and is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
-            self.note(
-                f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}",
-                found.at,
-                cut_short=True,
-            )
+            note = f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}"
+            self.note(note, found.at, cut_short=True)
             found.words = found.words[:MAX_WORDS]
         key = key_of(found)
         if key in self.keys:
             return
         if len(self.found) >= MAX_LAUNCHES:
-            self.note(
-                f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read",
-                cut_short=True,
-            )
+            note = f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read"
+            self.note(note, cut_short=True)
             self.steps = max(self.steps, MAX_STEPS)
             return
         self.keys.add(key)
