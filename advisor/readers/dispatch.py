@@ -65,9 +65,7 @@ _WINDOWS = lazy_re(
     re.M | re.I,
 )
 _CARET = lazy_re(r"(?<=[ \t])\^[ \t]*\r?$", re.M)
-_UNFINISHED = lazy_re(
-    r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$"
-)  # vllm.service.j2
+_UNFINISHED = lazy_re(r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$")
 _HERE_DOCUMENT = lazy_re(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
 _FENCE = lazy_re(r"^[ \t]*```", re.M)
 _FRONT_MATTER = lazy_re(r"\s*---[ \t]*\r?\n(?:(?!---)[^\n]*\n){0,200}---[ \t]*\r?\n")
@@ -81,30 +79,12 @@ _JUST_RULE = lazy_re(
 )  # one blank begins a line: with `+` each line could be split in as many ways as it has blanks
 _JUST_ASSIGN = lazy_re(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
 
-BY_SUFFIX = {
-    ".sh": "script",
-    ".bash": "script",
-    ".zsh": "script",
-    ".service": "unit",
-    ".container": "unit",
-    ".ini": "ini",
-    ".py": "python",
-    ".cmd": "batch",
-    ".bat": "batch",
-    ".ps1": "text",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".json": "yaml",
-    ".env": "env",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".mdx": "markdown",
-    ".nix": "text",
-    ".tf": "text",
-    ".hcl": "text",
-    ".nomad": "text",
-    ".tofu": "text",
-}
+_SUFFIXES = {
+    "script": ".sh .bash .zsh", "unit": ".service .container", "ini": ".ini", "python": ".py",
+    "batch": ".cmd .bat", "yaml": ".yaml .yml .json", "env": ".env",
+    "markdown": ".md .markdown .mdx", "text": ".ps1 .nix .tf .hcl .nomad .tofu",
+}  # fmt: skip
+BY_SUFFIX = {suffix: form for form, listed in _SUFFIXES.items() for suffix in listed.split()}
 
 
 def form_of(name: str, text: str) -> str:
@@ -117,9 +97,7 @@ def form_of(name: str, text: str) -> str:
         return "unit"
     if by_name:
         return _correct_form(by_name, text)
-    if _MAKEFILE_NAME.search(name):
-        return "text"
-    if _JUSTFILE_NAME.search(name):
+    if _MAKEFILE_NAME.search(name) or _JUSTFILE_NAME.search(name):
         return "text"
     if _DOCKERFILE_NAME.search(name) or (_FROM.search(text) and _STARTS.search(text)):
         return "dockerfile"

@@ -80,8 +80,8 @@ def exchange(
     url: str,
     limit: Limit,
     key: str | None,
-    data: bytes | None = None,
-    headers: Mapping[str, str] | None = None,
+    data: bytes | None,
+    headers: Mapping[str, str],
     opened: Callable[[HasFile], None] | None = None,
 ) -> Iterator[http.client.HTTPResponse]:
     """Send a request and yield the answer; `key` is a bearer key, or a header "NAME: VALUE"."""
@@ -89,7 +89,7 @@ def exchange(
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     method = "GET" if data is None else "POST"
     name, _, value = (key or "").rpartition(": ")
-    sent = {**(headers or {})}
+    sent = {**headers}
     if key:
         sent |= {name: value} if name else {"Authorization": f"Bearer {key}"}
     with contextlib.closing(kind(parts.netloc, timeout=limit.seconds)) as connection:
@@ -101,10 +101,11 @@ def exchange(
         answer.fp = io.BufferedReader(_LimitedSocket(connection.sock, limit))
         with contextlib.closing(answer):
             answer.begin()
+            _check_status(url, answer.status, key)
             yield answer
 
 
-def check_status(url: str, status: int, key: str | None) -> None:
+def _check_status(url: str, status: int, key: str | None) -> None:
     """Raise Refused for a status that asks for a key or sends on to another address."""
     if status in (401, 403):
         why = f"it does not take the key that was sent (--api-key, {', '.join(API_KEYS)}, --header)"
@@ -112,10 +113,8 @@ def check_status(url: str, status: int, key: str | None) -> None:
             why = f"it asks for a key, set {API_KEYS[0]}, or give --api-key or --header"
         raise Refused(f"{url} answers {status}: {why}")
     if 300 <= status < 400:
-        raise Refused(
-            f"{url} answers {status}: it sends on to another address, which is not followed; "
-            "name the server's own address"
-        )
+        why = "it sends on to another address, which is not followed; name the server's own address"
+        raise Refused(f"{url} answers {status}: {why}")
 
 
 def reason(error: Exception) -> str:

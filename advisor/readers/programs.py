@@ -72,9 +72,8 @@ _RUNNERS = "uv uvx poetry pixi pipenv hatch rye conda mamba srun nice numactl ta
 LAUNCHERS = frozenset(_RUNNERS.split())  # what they run needs no option to be told from a mention
 
 
-_LLAMA_SIGNS = frozenset(
-    ["-c", "--ctx-size", "-ngl", "--n-gpu-layers", "-fa", "--flash-attn", "-np", "--jinja"]
-)
+_SIGNS = "-c --ctx-size -ngl --n-gpu-layers -fa --flash-attn -np --jinja"
+_LLAMA_SIGNS = frozenset(_SIGNS.split())
 
 
 def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
@@ -96,10 +95,9 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return _llama(words[i]), i + 1
     if name == "llama" and following in ("serve", "server"):
         return "llama-server", i + 2
+    signs = following == "--model" and any(word.text in _LLAMA_SIGNS for word in words[i + 2 :])
     if name == "server" and (
-        "llama" in words[i].text.lower()
-        or following in ("-m", "-hf")
-        or (following == "--model" and any(word.text in _LLAMA_SIGNS for word in words[i + 2 :]))
+        signs or following in ("-m", "-hf") or "llama" in words[i].text.lower()
     ):
         return _llama(words[i]), i + 1
     return _script(words[i].text, i)

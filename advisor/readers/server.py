@@ -17,7 +17,6 @@ from advisor.readers.exchange import (
     Limit,
     Refused,
     ServerGone,
-    check_status,
     exchange,
     reason,
 )
@@ -73,10 +72,9 @@ def get(
     data: bytes | None = None,
 ) -> bytes:
     """The body of a GET, or of a POST of JSON. Raises ServerGone, BadAnswer or Refused."""
-    limit, headers = Limit(timeout_s), {"Content-Type": "application/json"} if data else {}
+    headers = {"Content-Type": "application/json"} if data else {}
     try:
-        with exchange(f"{url}{path}", limit, key, data, headers) as answer:
-            check_status(f"{url}{path}", answer.status, key)
+        with exchange(f"{url}{path}", Limit(timeout_s), key, data, headers) as answer:
             if answer.status >= 400:
                 raise BadAnswer(f"{url}{path} answers {answer.status}")
             body = answer.read(MAX_ANSWER + 1)
@@ -85,12 +83,10 @@ def get(
             if answer.length:
                 raise BadAnswer(f"{url}{path}: the answer broke off")
             return body
-    except TimeoutError as error:
-        raise ServerGone(f"no server answers at {url} (no whole answer in {timeout_s:g} s)") from (
-            error
-        )
     except (OSError, UnicodeError, http.client.HTTPException) as error:
-        raise ServerGone(f"no server answers at {url} ({reason(error)})") from error
+        late = isinstance(error, TimeoutError)
+        why = f"no whole answer in {timeout_s:g} s" if late else reason(error)
+        raise ServerGone(f"no server answers at {url} ({why})") from error
 
 
 def get_json(
@@ -125,26 +121,16 @@ def describe(url: str, key: str | None = None) -> ServerInfo:
     model = first.get("id") if isinstance(first.get("id"), str) else None
     props = _optional(url, "/props", key)
     if "total_slots" in props or "build_info" in props:
-        build = str(props.get("build_info") or "").split("-")[0]
-        return ServerInfo(
-            url, "llama-server", build or None, model, _whole(props.get("total_slots")), None
-        )
+        build = str(props.get("build_info") or "").split("-")[0] or None
+        return ServerInfo(url, "llama-server", build, model, _whole(props.get("total_slots")), None)
     info = _optional(url, "/server_info", key) or _optional(url, "/get_server_info", key)
     if info:
+        release, slots = _text(info.get("version")), _whole(info.get("max_running_requests"))
         k = _whole(info.get("speculative_num_steps"))
-        return ServerInfo(
-            url,
-            "sglang",
-            _text(info.get("version")),
-            model,
-            _whole(info.get("max_running_requests")),
-            k,
-        )
+        return ServerInfo(url, "sglang", release, model, slots, k)
     version = _optional(url, "/version", key).get("version")
-    owner = first.get("owned_by")
-    return ServerInfo(
-        url, "vllm" if version or owner == "vllm" else None, _text(version), model, None, None
-    )
+    engine = "vllm" if version or first.get("owned_by") == "vllm" else None
+    return ServerInfo(url, engine, _text(version), model, None, None)
 
 
 def _text(value: Any) -> str | None:
@@ -152,11 +138,8 @@ def _text(value: Any) -> str | None:
 
 
 def _whole(value: Any) -> int | None:
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**6
-        else None
-    )
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 < value < 10**6 else None
 
 
 def counters(url: str, key: str | None = None, replicas: Sequence[str] = ()) -> Scrape | None:
@@ -192,7 +175,6 @@ def stream(
     reader, limit = _Reader(body.get("max_tokens")), Limit(stall_s)
     try:
         with exchange(f"{url}/v1/chat/completions", limit, key, data, headers, opened) as answer:
-            check_status(f"{url}/v1/chat/completions", answer.status, key)
             if answer.status != http.client.OK:
                 text = answer.read(300).decode("utf-8", "replace")
                 raise BadAnswer(f"the server answers {answer.status}: {excerpt(text)}")
@@ -243,10 +225,8 @@ class _Reader:
             self.first = self.last if self.first is None else self.first
             self.chunks += 1
             if self.max_tokens and self.chunks > 2 * self.max_tokens:
-                raise BadAnswer(
-                    f"the server does not keep to max_tokens {self.max_tokens}: more than twice as "
-                    "many chunks came"
-                )
+                limit = f"max_tokens {self.max_tokens}"
+                raise BadAnswer(f"the server does not keep to {limit}: twice as many chunks came")
 
     def result(self) -> StreamedAnswer:
         """The whole answer. Raises BadAnswer where it is empty or broke off."""
@@ -254,16 +234,11 @@ class _Reader:
             raise BadAnswer("the answer holds no text")
         if not self.finished:
             raise BadAnswer("the answer broke off before its end")
-        prompt, output = (
-            _whole(self.usage.get(f"{name}_tokens")) for name in ("prompt", "completion")
-        )
-        drafted, accepted = (
-            _whole(self.timings.get(name)) for name in ("draft_n", "draft_n_accepted")
-        )
-        return StreamedAnswer(
-            self.first, self.last, self.chunks, prompt, output or self.chunks,
-            drafted, (accepted or 0) if drafted else None, "".join(self.text),
-        )  # fmt: skip
+        prompt, output = (_whole(self.usage.get(f"{n}_tokens")) for n in ("prompt", "completion"))
+        drafted, accepted = (_whole(self.timings.get(f"draft_n{end}")) for end in ("", "_accepted"))
+        accepted = (accepted or 0) if drafted else None
+        tokens = prompt, output or self.chunks, drafted, accepted
+        return StreamedAnswer(self.first, self.last, self.chunks, *tokens, "".join(self.text))
 
 
 def _event(text: bytes) -> dict[str, Any]:
@@ -280,10 +255,8 @@ def _event(text: bytes) -> dict[str, Any]:
 
 def _delta(event: Mapping[str, Any]) -> dict[str, Any]:
     """What an event adds to the answer; empty where that is no text."""
-    choices = event.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    delta = choice.get("delta") if isinstance(choice, dict) else None
-    if not isinstance(delta, dict):
-        return {}
-    names = ("content", "reasoning_content", "reasoning", "tool_calls")
-    return delta if any(delta.get(name) for name in names) else {}
+    match event.get("choices"):
+        case [{"delta": dict(delta)}, *_]:
+            names = ("content", "reasoning_content", "reasoning", "tool_calls")
+            return delta if any(delta.get(name) for name in names) else {}
+    return {}

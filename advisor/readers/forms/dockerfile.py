@@ -39,11 +39,12 @@ def read_dockerfile(reading: Reading) -> None:
         if word == "FROM":
             image = split_words(interpolate(value, scope), dollars=False)
             image = [part for part in image if not part.text.startswith("--")]
-            ran = ContainerRun(
-                Surroundings(kind="dockerfile", image=image[0] if image else None), env=ran.env
-            )
-        elif word in ("ENV", "ARG", "EXPOSE", "HEALTHCHECK"):
-            _about(word, ran, value, scope, reading)
+            around = Surroundings(kind="dockerfile", image=image[0] if image else None)
+            ran = ContainerRun(around, env=ran.env)
+        elif word in ("EXPOSE", "HEALTHCHECK"):
+            _add_ports(ran.around, word, value)
+        elif word in ("ENV", "ARG"):
+            _set_variables(ran.env, interpolate(value, scope))
         else:
             words = _command(value, word, reading)
             at = value.first()
@@ -60,18 +61,15 @@ def read_dockerfile(reading: Reading) -> None:
             reading.inside(literal(found.group("body"), found.start("body")), 1)
 
 
-def _about(word: str, ran: ContainerRun, value: Mapped, scope: Scope, reading: Reading) -> None:
-    """Environment, ports and health of the image."""
-    if word == "EXPOSE":
-        for port in split_words(value, dollars=False):
-            ran.around.publish(port)
-    elif word == "HEALTHCHECK":
-        ran.around.ask(value, "healthcheck")
-    else:
-        _env(ran.env, interpolate(value, scope))
+def _add_ports(around: Surroundings, word: str, value: Mapped) -> None:
+    if word == "HEALTHCHECK":
+        around.ask(value, "healthcheck")
+        return
+    for port in split_words(value, dollars=False):
+        around.publish(port)
 
 
-def _env(env: Env, value: Mapped) -> None:
+def _set_variables(env: Env, value: Mapped) -> None:
     words = split_words(value, dollars=False)
     if len(words) >= 2 and "=" not in words[0].text:
         start = value.text.find(words[1].text)

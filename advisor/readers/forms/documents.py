@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import form_of, reader
-from advisor.readers.engine_command import EngineCommand
+from advisor.readers.engine_command import EngineCommand, EnvItem
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
@@ -22,26 +23,20 @@ from advisor.readers.syntax.mapped import (
 _FENCED = lazy_re(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
 
 
-_LANGUAGES = (
-    "toml html xml css js javascript ts typescript jsx tsx go rust c cpp java diff sql mermaid csv"
-)
-
 _SUFFIXES = {"powershell": "ps1", "pwsh": "ps1", "posh": "ps1", "batch": "bat", "dotenv": "env"}
-
-_NO_LAUNCH = frozenset(_LANGUAGES.split())  # what no server is started in
+# what no server is started in
+_OTHERS = "toml html xml css js javascript ts typescript jsx tsx go rust c cpp java diff sql csv"
+_NO_LAUNCH = frozenset((*_OTHERS.split(), "mermaid"))
 
 
 def read_markdown(reading: Reading) -> None:
     """Every fenced block that can start a server. They are examples: none runs beside another."""
     text = literal(reading.source.text)
     for found in _FENCED.finditer(text.text):
-        if found.group(2).lower() in _NO_LAUNCH:
+        known, language = len(reading.found), found[2].lower() or "sh"
+        if language in _NO_LAUNCH:
             continue
-        known = len(reading.found)
-        language = found.group(2).lower() or "sh"
-        reading.inside(
-            text.part(found.start(3), found.end(3)), 1, "x." + _SUFFIXES.get(language, language)
-        )
+        reading.inside(text.part(*found.span(3)), 1, "x." + _SUFFIXES.get(language, language))
         for one in reading.found[known:]:
             one.form = "document"
         reading.found[known:] = [one for one in reading.found[known:] if not _is_named_only(one)]
@@ -60,6 +55,7 @@ def _is_named_only(found: EngineCommand) -> bool:
     )
 
 
+_SIGNS = lazy_re(r"spec-type|speculative|vllm|sglang|llama|llm_configs")
 MAX_TEXT, MAX_DEPTH = 300_000, 4
 
 
@@ -70,19 +66,16 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
     if len(text) > MAX_TEXT:
         reading.note(f"a text of {len(text)} characters is not read", text.first(), cut_short=True)
         return
-    if not (
-        ENGINE_TEXT.search(text.text)
-        or re.search(r"spec-type|speculative|vllm|sglang|llama|llm_configs", text.text)
-    ):
+    starts = ENGINE_TEXT.search(text.text) is not None
+    if not starts and not _SIGNS.search(text.text):
         return
     text = placeholders_to_holes(text)
     form = form_of(name, text.text)
     kept = reading.form
-    if form == "script":
-        if ENGINE_TEXT.search(text.text):
-            read_shell(text, reading, depth)
-    else:
+    if form != "script":
         _read_copy(form, text, reading)
+    elif starts:
+        read_shell(text, reading, depth)
     reading.form = kept
 
 
@@ -96,39 +89,27 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
         reading.note(str(error), text.first())
         return
     reading.steps = inner.steps
+
+    def offset(at: int) -> int:
+        return text.pos[at] if 0 <= at < len(text.pos) else -1
+
+    def move(word: Mapped | None) -> Any:
+        return None if word is None else Mapped(word.text, [offset(at) for at in word.pos])
+
     for found in inner.found:
-        found.words = [_move(word, text) for word in found.words]
-        found.pairs = [
-            (_move(key, text), None if value is None else _move(value, text))
-            for key, value in found.pairs
-        ]
-        found.env = {
-            name: item._replace(
-                value=_move(item.value, text) if item.value is not None else None,
-                at=_move_offset(item.at, text),
-            )
-            for name, item in found.env.items()
-        }
-        found.at = _move_offset(found.at, text)
-        if found.around is not None:
-            for name in ("image", "tag"):
-                value = getattr(found.around, name)
-                setattr(found.around, name, _move(value, text) if value is not None else None)
+        found.words = [move(word) for word in found.words]
+        found.pairs = [(move(key), move(value)) for key, value in found.pairs]
+        moved = ((name, move(item.value), offset(item.at)) for name, item in found.env.items())
+        found.env = {name: EnvItem(value, at) for name, value, at in moved}
+        found.at = offset(found.at)
+        if (around := found.around) is not None:
+            around.image, around.tag = move(around.image), move(around.tag)
         reading.add(found)
     for note in inner.notes:
         reading.note(note)
     reading.cut_short = reading.cut_short or inner.cut_short
     for slip in inner.slips:
-        if slip.span is None:
-            continue
-        start, end = (_move_offset(at, text) for at in (slip.span.start, slip.span.end - 1))
-        whole = end - start == slip.span.end - 1 - slip.span.start
-        reading.slip(slip.message, start, end + 1 if whole else None, slip.text, slip.stops)
-
-
-def _move_offset(at: int, text: Mapped) -> int:
-    return text.pos[at] if 0 <= at < len(text.pos) else -1
-
-
-def _move(word: Mapped, text: Mapped) -> Mapped:
-    return Mapped(word.text, [_move_offset(at, text) for at in word.pos])
+        if (span := slip.span) is not None:
+            start, end = offset(span.start), offset(span.end - 1)
+            whole = end - start == span.end - 1 - span.start
+            reading.slip(slip.message, start, end + 1 if whole else None, slip.text, slip.stops)

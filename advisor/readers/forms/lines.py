@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.domain.launches import CutOff
+from advisor.domain.launches import CutOff, CutOffCause
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
@@ -63,17 +63,8 @@ _SETS = lazy_re(r"[A-Za-z_]\w*=")
 _WRONG_SIGN = lazy_re(r"(?:\^([ \t]+)|[ \t]\\[ \t]*)\r?\n[ \t]*(-{1,2}[A-Za-z][\w-]*)")
 
 
-def read_batch(reading: Reading) -> None:
-    """A command file of Windows."""
-    _read(reading, "batch")
-
-
-def read_any(reading: Reading) -> None:
-    """A text of no known language."""
-    _read(reading, "text")
-
-
-def _read(reading: Reading, form: str) -> None:
+def read_batch(reading: Reading, form: str = "batch") -> None:
+    """A command file of Windows, or a text of no known language."""
     reading.form = form
     source = reading.source.text
     if not ENGINE_TEXT.search(source):
@@ -89,15 +80,19 @@ def _read(reading: Reading, form: str) -> None:
         if not reading.step():
             return
         if len(line) > MAX_LINE:
-            reading.note(
-                f"a line of {len(line)} characters is not read", line.first(), cut_short=True
-            )
+            note = f"a line of {len(line)} characters is not read"
+            reading.note(note, line.first(), cut_short=True)
         else:
             setting = _ASSIGNMENT.match(line.text)
             command = form == "text" and setting is not None and not setting[1]
             named = "-ArgumentList" in line.text
             if setting is None or named or (command and ENGINE_TEXT.search(setting[3])):
                 _read_line(line, names, env, reading)
+
+
+def read_any(reading: Reading) -> None:
+    """A text of no known language."""
+    read_batch(reading, "text")
 
 
 def _items(inside: Mapped) -> Mapped:
@@ -215,11 +210,9 @@ def _wrong_sign(line: Mapped, reading: Reading) -> CutOff | None:
     found = _WRONG_SIGN.search(reading.source.text, places[0], places[-1] + 1)
     if found is None:
         return None
-    return CutOff(
-        options=found[2],
-        line=reading.source.place(found.start(2))[0],
-        cause="blanks in batch" if found[1] else "wrong sign",
-    )
+    below = reading.source.place(found.start(2))[0]
+    cause: CutOffCause = "blanks in batch" if found[1] else "wrong sign"
+    return CutOff(options=found[2], line=below, cause=cause)
 
 
 def words_of(line: Mapped) -> list[Mapped]:

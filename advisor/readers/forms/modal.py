@@ -36,24 +36,20 @@ def _surroundings(
     for method in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(method, ast.FunctionDef):  # the port stands at one of its methods
             decorators += method.decorator_list
-    calls = [
-        (dotted_name(call.func).rsplit(".", 1)[-1], call)
-        for call in decorators
-        if isinstance(call, ast.Call)
-    ]
-    if not any(name in ("function", "cls") for name, _ in calls):
+    calls = [call for call in decorators if isinstance(call, ast.Call)]
+    names = [dotted_name(call.func).rpartition(".")[2] for call in calls]
+    if not {"function", "cls"} & {*names}:
         return None
     around = Surroundings(kind="modal", name=node.name)
     around.ipc_host = True  # a sandbox with the memory of its machine
-    for name, call in calls:
+    for name, call in zip(names, calls, strict=True):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         if name in ("function", "cls") and "gpu" in given:
             gpu = program.text(given["gpu"])
-            number = _GPU.fullmatch(gpu.text) if not gpu.has_hole else None
-            if number is not None:
+            if not gpu.has_hole and (number := _GPU.fullmatch(gpu.text)):
                 around.gpus, around.gpu_kind = number[2] or "1", gpu_kind(number[1])
-            if number is not None and number[2]:
-                around.asked, around.whole = [gpu.part(*number.span(2))], True
+                if number[2]:
+                    around.asked, around.whole = [gpu.part(*number.span(2))], True
         elif name == "web_server" and (call.args or "port" in given):
             port = program.text(call.args[0] if call.args else given["port"])
             if _PORT.fullmatch(port.text):

@@ -13,22 +13,13 @@ from advisor.readers.syntax.mapped import Mapped, literal, replace_matches, synt
 
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = lazy_re(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
-_MODEL_KEYS = frozenset(
-    (
-        *("model", "m", "hf-repo", "hf", "hfr", "hf-file", "hff"),
-        *(
-            "model-url",
-            "mu",
-            "LLAMA_ARG_MODEL",
-            "LLAMA_ARG_HF_REPO",
-            "hf_repo",
-            "docker-repo",
-            "dr",
-        ),
-    )
-)
+_MODEL_KEYS = frozenset((
+    "model", "m", "hf-repo", "hf", "hfr", "hf-file", "hff", "model-url", "mu", "LLAMA_ARG_MODEL",
+    "LLAMA_ARG_HF_REPO", "hf_repo", "docker-repo", "dr",
+))  # fmt: skip
 _REPOSITORY = lazy_re(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
 _ESCAPED = lazy_re(r"\\[\\\"$`]")
+_EXPORT = lazy_re(r"(?m)^[ \t]*export[ \t]")
 _NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
 Pair = tuple[Mapped, Mapped | None]
 
@@ -47,19 +38,18 @@ def sections(text: str, escapes: bool = False) -> list[tuple[Mapped, list[Pair]]
     return result
 
 
-def _unquote(value: Mapped, escapes: bool = False) -> Mapped:
+def _unquote(value: Mapped, escapes: bool) -> Mapped:
     text = value.text
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         inner = value.part(1, len(text) - 1)
-        return _unescape(inner) if escapes and text[0] == '"' else inner
+        plain = not escapes or text[0] == "'"
+        return (
+            inner
+            if plain
+            else replace_matches(inner, _ESCAPED, lambda found, at: literal(found[0][1], at + 1))
+        )
     comment = re.search(r"[ \t]+[;#][ \t]", text)
     return value.part(0, comment.start()) if comment and not text.startswith("{") else value
-
-
-def _unescape(value: Mapped) -> Mapped:
-    return replace_matches(
-        value, _ESCAPED, lambda found, _: value.part(found.end() - 1, found.end())
-    )
 
 
 def read_presets(reading: Reading) -> None:
@@ -76,12 +66,8 @@ def read_presets(reading: Reading) -> None:
     for name, pairs in own or [(literal("*"), [])]:
         if not reading.step():
             return
-        preset(name, [*_overridden(shared, pairs), *pairs], reading)
-
-
-def _overridden(shared: list[Pair], own: list[Pair]) -> list[Pair]:
-    names = {key.text for key, _ in own}
-    return [pair for pair in shared if pair[0].text not in names]
+        names = {key.text for key, _ in pairs}
+        preset(name, [*(one for one in shared if one[0].text not in names), *pairs], reading)
 
 
 def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
@@ -90,47 +76,26 @@ def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
         if not _REPOSITORY.match(name.text):
             return
         pairs = [(synthetic("hf-repo", name.first()), name), *pairs]
-    if not _are_options(pairs):
-        return
+    find = engines.get("llama-server").catalogue.find
+    keys = [key.text for key, _ in pairs]
+    known = [k for k in keys if k.startswith("LLAMA_ARG_") or find("--" + k) or find("-" + k)]
+    if 2 * len(known) < len(keys):
+        return  # others have a `model = ...` too
     around = Surroundings(kind="ini", name=name.text)
     at = name.first() if name.first() >= 0 else pairs[0][0].first()
     reading.add(EngineCommand("llama-server", [], {}, at, "ini", around, pairs=pairs, origin="ini"))
 
 
-def _are_options(pairs: list[Pair]) -> bool:
-    """Whether most of these keys are llama-server's: others have a `model = ...` too."""
-    find = engines.get("llama-server").catalogue.find
-    keys = [key.text for key, _ in pairs]
-    known = sum(
-        key.startswith("LLAMA_ARG_") or bool(find("--" + key) or find("-" + key)) for key in keys
-    )
-    return 2 * known >= len(keys)
-
-
 def read_env_file(reading: Reading) -> None:
     """NAME=value lines: llama-server's LLAMA_ARG_* variables, or a wrapper's arguments."""
     reading.form = "env"
-    env: Env = {}
-    for _, pairs in sections(
-        re.sub(
-            r"(?m)^[ \t]*export[ \t]", lambda found: " " * len(found.group()), reading.source.text
-        ),
-        escapes=True,
-    ):
-        for key, value in pairs:
-            env[key.text] = EnvItem(value, key.first())
-    if any(name.startswith("LLAMA_ARG_") for name in env):
-        at = next(item.at for name, item in env.items() if name.startswith("LLAMA_ARG_"))
-        reading.add(EngineCommand("llama-server", [], env, at, "env"))
-        return
-    image = next(
-        (
-            item.value
-            for name, item in env.items()
-            if name.endswith("IMAGE") and item.value is not None
-        ),
-        None,
-    )
-    if image is not None:
-        around = Surroundings(image=image, kind="env")
-        container_command(ContainerRun(around, None, [], env), reading, image.first())
+    text = _EXPORT.sub(lambda found: " " * len(found.group()), reading.source.text)
+    pairs = [pair for _, listed in sections(text, escapes=True) for pair in listed]
+    env: Env = {key.text: EnvItem(value, key.first()) for key, value in pairs}
+    llama = [item.at for name, item in env.items() if name.startswith("LLAMA_ARG_")]
+    images = [item.value for name, item in env.items() if name.endswith("IMAGE") and item.value]
+    if llama:
+        reading.add(EngineCommand("llama-server", [], env, llama[0], "env"))
+    elif images:
+        around = Surroundings(image=images[0], kind="env")
+        container_command(ContainerRun(around, None, [], env), reading, images[0].first())

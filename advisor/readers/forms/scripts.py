@@ -37,11 +37,8 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     """A script, or a command; `depth` above 0 where it stands inside another text."""
     reading.form = "shell" if "\n" in text.text.strip() else "command"
     around = None
-    said = image_comment(text.text)
-    if said is not None:
-        around = Surroundings(
-            image=literal(said[0], said[1]) if not depth else None, kind="comment"
-        )
+    if (said := image_comment(text.text)) is not None:
+        around = Surroundings(image=None if depth else literal(*said), kind="comment")
     reading.shell(text, around=around, depth=depth)
     if "#SBATCH" in text.text:
         _slurm(text, reading)

@@ -55,20 +55,12 @@ def read_unit(reading: Reading) -> None:
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
-            words = _words(line, known)
-            before = len(reading.found)
-            read_command(
-                words,
-                reading,
-                env,
-                scope=Scope({**known}),
-                around=Surroundings(kind="systemd"),
-                at=value.first(),
-            )
+            before, around = len(reading.found), Surroundings(kind="systemd")
+            scope, at = Scope({**known}), value.first()
+            read_command(_words(line, known), reading, env, scope=scope, around=around, at=at)
+            whole, end = literal(reading.source.text), max(value.pos) + 1
             for one in reading.found[before:]:
-                one.said = one.said or options_behind(
-                    literal(reading.source.text), max(value.pos) + 1, reading
-                )
+                one.said = one.said or options_behind(whole, end, reading)
 
 
 def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[str, str, Mapped]:
