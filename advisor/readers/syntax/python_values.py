@@ -129,14 +129,14 @@ class PythonValues:
         if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
             whole, parts = json.dumps(self.plain(node)), self._json_parts(node, 0)
             return parts if parts.text == whole else synthetic(whole, at)
-        made = self._composed(node, depth) if depth < 8 else None
+        made = self._put_together(node, depth) if depth < 8 else None
         if made is not None:
             return made
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((synthetic("-", at), self.text(node.operand, depth + 1)))
         return hole(re.sub(r"[^\w.]", "", dotted_name(node)) or "...", at)
 
-    def _composed(self, node: ast.expr, depth: int) -> Mapped | None:
+    def _put_together(self, node: ast.expr, depth: int) -> Mapped | None:
         """A text that is put together from others; None for any other expression."""
         match node:
             case ast.JoinedStr(values=values):
