@@ -1,7 +1,7 @@
 """The launch of each way of drafting for the 40 models that recipes verified on the most cards, by
-engine: docs/research/methods.md, and lines for the engines' own parsers.
+engine: docs/drafters.md, and lines for the engines' own parsers.
 
-    python -m tests.method_table > docs/research/methods.md
+    python -m tests.method_table > docs/drafters.md
 """
 
 from __future__ import annotations
@@ -137,10 +137,9 @@ def table() -> str:
     text = [
         "# How each model drafts, by engine",
         "",
-        f"The {MOST} models that vllm-project/recipes verified on the most cards, each way of",
-        "drafting that a checkpoint or a drafter of theirs has, with its published k, on 8 x B300.",
-        f"Written by `python -m tests.method_table`: {len(made)} launches, read by the engines'",
-        "own parsers in `.ci/real-parsers`.",
+        f"The {MOST} models that vllm-project/recipes verified on the most cards, each published",
+        f"way of drafting with its k, on 8 x B300: {len(made)} launches, which the engines' own",
+        "parsers read in `.ci/real-parsers`. Written by `python -m tests.method_table`.",
         "",
         f"| model | method | {head} |",
         "|---|---|---|---|---|",

@@ -12,7 +12,7 @@ from advisor import recommend
 from advisor.advice import judge
 from tests import method_table
 
-PAGE = Path(__file__).parents[2] / "docs" / "research" / "methods.md"
+PAGE = Path(__file__).parents[2] / "docs" / "drafters.md"
 
 
 def test_the_page_is_up_to_date() -> None:
