@@ -84,17 +84,12 @@ def request_from(asked: Mapping[str, Any]) -> Request:
                 "rename it"
             )
     hardware, gpus = _hardware(fields)
-    engine, version = spoken.split_engine(str(fields.pop("engine", "")))
-    if version and "engine_version" in fields:
-        raise AdvisorError(
-            "the engine's version is given twice: use either --engine NAME@VERSION or "
-            "--engine-version"
-        )
+    engine, release = str(fields.pop("engine", "")), fields.get("engine_version")
+    engine, release = spoken.engine_and_release(engine, release)
+    fields |= {"engine": engine or None, "engine_version": release}
     rates, length = fields.get("acceptance"), fields.get("acceptance_length")
     if problem := clash(rates, length, fields.get("acceptance_k"), "--acceptance"):
         raise AdvisorError(problem)
-    release = version or fields.get("engine_version")
-    fields |= {"engine": engine or None, "engine_version": release}
     if "model" in fields:
         fields["model"] = knowledge.model_path(str(fields["model"]))
     return Request(hardware=hardware, gpus=gpus, **fields)

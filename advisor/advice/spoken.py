@@ -125,6 +125,19 @@ def split_engine(text: str) -> tuple[str, str]:
     return text, ""
 
 
+def engine_and_release(text: str, release: str | None) -> tuple[str, str | None]:
+    """An engine's name and its release, said with the name or beside it. Raises AdvisorError where
+    both are said and differ.
+    """
+    name, version = split_engine(text)
+    if version and release not in (None, version):
+        raise AdvisorError(
+            "the engine's version is given twice: use either --engine NAME@VERSION or "
+            "--engine-version"
+        )
+    return name, version or release
+
+
 def id_of_driver_name(name: str) -> str:
     """The id of what a driver calls "NVIDIA H100 80GB HBM3"; other names as they are."""
     hardware = detection().match(name) if _find(name) is None else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from advisor import engines, readers
-from advisor.advice.spoken import id_of_driver_name, split_count, split_engine, strip_size
+from advisor.advice.spoken import engine_and_release, id_of_driver_name, split_count, strip_size
 from advisor.domain.nouns import (
     AdvisorError,
     DraftMethod,
@@ -107,14 +107,9 @@ def setting(
 def _with_known_names(given: dict[str, Any]) -> dict[str, Any]:
     """The options with names that are known: "vllm@0.32.0", "2x3090". Raises UnknownFact."""
     if "engine" in given:
-        engine, version = split_engine(given["engine"])
-        if version and given.get("engine_version", version) != version:
-            raise AdvisorError(
-                "the engine's version is given twice: use either --engine NAME@VERSION or "
-                "--engine-version"
-            )
+        engine, release = engine_and_release(given["engine"], given.get("engine_version"))
         given |= {"engine": engines.get(engine).engine}
-        given |= {"engine_version": version} if version else {}
+        given |= {"engine_version": release} if release else {}
     if "hardware" in given:
         name, count = split_count(given["hardware"])
         given |= {"hardware": knowledge.hardware(id_of_driver_name(strip_size(name))).id}

@@ -119,15 +119,10 @@ def test_ranges_that_pay_are_the_policy_and_its_launch() -> None:
     chosen = choose_policy(crossing_sweep("sglang"))
     assert chosen.decision == "on" and chosen.plan.k_schedule == ((1, 63, 3), (64, 128, 0))
     assert "--speculative-adaptive-config" in chosen.launch.argv and chosen.launch.files
+    assert chosen.ranges.pays and chosen.ranges.static_k == 3 and chosen.ranges.gain > 1.0
     assert [row.k for row in chosen.ranges.loads] == [3, 3, 3, 0, 0]
     text = policy_text(chosen, unicode=True)
     assert "k by batch size" in text and "--speculative-adaptive-config" in text
-
-
-def test_a_curve_that_crosses_is_ranges_that_pay() -> None:
-    found = crossing_ranges("sglang")
-    assert found.rows == ((1, 63, 3), (64, 128, 0)) and found.pays
-    assert found.static_k == 3 and found.gain > 1.0
 
 
 def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:

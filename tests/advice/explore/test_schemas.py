@@ -5,7 +5,6 @@ sweep's figures are those of `recommend` and `predict`.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,7 +12,6 @@ import pytest
 from cli_run import run
 
 from advisor import predict
-from advisor.cli.serve.sheets.questions import EXAMPLE
 from advisor.render.schema import named_schema
 
 GB10 = ["--hw", "gb10", "--concurrency", "8"]
@@ -30,6 +28,7 @@ CALLS = {
         ["--hw", "h100", "--vary", "ctx=512,8192", "--users-within", "tpot=50ms"],
         ["--hw", "apple-m4-max", "--engine", "llama-server", "--vary", "concurrency=1,2"],
         ["--hw", "h200", "--model", "qwen2.5-72b", "--vary", "concurrency=1,2"],
+        ["--hw", "v100", "--model", "qwen3.5-9b", "--vary", "output_tokens=16,512"],
     ],
     "policy": [["--hw", "gb10", "--concurrency", "1..64"]],
 }
@@ -43,21 +42,6 @@ def test_output_is_as_its_schema(name: str, words: list[str]) -> None:
     schema = named_schema(name)
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads(ran.out), schema)
-
-
-@pytest.mark.parametrize("change", ["", "hardware: h100\ngpus: 2\n", "hardware: rtx3090\n"])
-def test_a_plan_is_as_its_schema(change: str, tmp_path: Path) -> None:
-    mix = tmp_path / "mix.yaml"
-    mix.write_text(EXAMPLE.replace("hardware: gb10\n", change) if change else EXAMPLE)
-    ran = run("plan", str(mix), "--format", "json")
-    if ran.code:  # a machine too small for the model is refused in one sentence
-        assert ran.code == 2 and ran.err.count("\n") <= 3 and not ran.out
-        return
-    made = json.loads(ran.out)
-    jsonschema.validate(made, named_schema("plan"))
-    made["layouts"][0]["extra"] = 1
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(made, named_schema("plan"))
 
 
 # the loads of one request, and of several where no documented finding moves the answer
