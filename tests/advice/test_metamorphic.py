@@ -136,3 +136,24 @@ def test_hash_seed_locale_zone_and_threads_change_nothing() -> None:
 @pytest.mark.parametrize("text", ["8k", "8K", "8192", "8,192", "8k tokens", " 8192 "])
 def test_a_number_of_tokens_has_many_spellings(text: str) -> None:
     assert Tokens(1, 10**7).convert(text, None, None) == 8192
+
+
+PAIRS = [one for one in draw(60, 6) if one.gpus == 1 and one.engine in ("vllm", "sglang")][:8]
+
+
+@pytest.mark.parametrize("asked", PAIRS, ids=lambda r: f"{r.hardware}-{r.model}-{r.concurrency}")
+def test_twice_the_gpus_and_load_are_two_such_servers(asked: Request) -> None:
+    """Replicas share nothing: as many requests each give twice the tokens, each as fast as before,
+    and the same gain.
+    """
+    one = asked.model_copy(update={"tp": 1})
+    alone = recommend(one, what_if=False)
+    quant = alone.facts.quant.id if alone.facts.quant else None
+    both = {"gpus": 2, "concurrency": 2 * asked.concurrency, "quant": quant}
+    pair = recommend(one.model_copy(update=both), what_if=False)
+    assert pair.plan.dp == 2 and (pair.decision, pair.plan.k) == (alone.decision, alone.plan.k)
+    assert alone.estimate is not None and pair.estimate is not None
+    here, there = alone.estimate, pair.estimate
+    assert there.output_tok_s.baseline == pytest.approx(2 * (here.output_tok_s.baseline or 0))
+    assert there.output_tok_s.speedup.p50 == pytest.approx(here.output_tok_s.speedup.p50)
+    assert there.tpot_ms.baseline == pytest.approx(here.tpot_ms.baseline)
