@@ -9,7 +9,6 @@ character, no formula and no secret in what is written. Failing inputs are kept 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -17,9 +16,6 @@ import os
 import random
 import shlex
 import sys
-import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,11 +25,10 @@ for folder in (ROOT, ROOT / "tests" / "fuzz"):
         sys.path.insert(0, str(folder))
 
 import fuzz_readers  # noqa: E402
-from fuzz_readers import visible  # noqa: E402
+from fuzz_readers import SECRET, Target, mutate, visible  # noqa: E402
 
 from advisor import engines  # noqa: E402
 from advisor.advice.own_runs import machine as machines  # noqa: E402
-from advisor.domain.nouns import AdvisorError  # noqa: E402
 from advisor.domain.printable import csv_cell, json_text, printable, printable_lines  # noqa: E402
 from advisor.knowledge.build import check_file  # noqa: E402
 from advisor.lint.report import Given  # noqa: E402
@@ -42,97 +37,6 @@ from advisor.readers import read_bytes  # noqa: E402
 from advisor.readers.results.document import parse  # noqa: E402
 from advisor.readers.results.formats import read_document  # noqa: E402
 from advisor.readers.secrets import Redactor, learn_from_text  # noqa: E402
-
-SLOW_S = 3.0
-SECRET = "hf_FuzzSecretFuzzSecretFuzz"
-WORDS = [
-    word.encode("utf-8", "surrogatepass")
-    for word in (
-        "{",
-        "[",
-        "- ",
-        ": ",
-        "\n  ",
-        "&a ",
-        "*a",
-        "!!python/object:os.system ",
-        "null",
-        ".inf",
-        "-.nan",
-        "1e999",
-        "-1",
-        "0",
-        "1" * 400,
-        "2026-13-40",
-        "{a: " * 80,
-        "[" * 90,
-        "- " * 90,
-        "\x1b]0;x\x07",
-        '"\\e]0;x\\a"',
-        "\u202e",
-        "\u200b",
-        "\ue000",
-        "\ufeff",
-        "\x85",
-        "\u2028",
-        "\U000e0041",
-        "'",
-        '"',
-        ",",
-        ";",
-        "\t",
-        "\r\n",
-        "=1+1",
-        "@SUM(1)",
-        "+cmd|' /C calc'!A0",
-        "-2",
-        '"a\nb"',
-        "NaN",
-        "inf",
-        "true",
-        "%s",
-        "{}",
-        "a" * 3000,
-        "\xff",
-        "id: ",
-        "source: x",
-        "value: 1",
-        "{value: 1, source: s}",
-        "unit: GB",
-        '{"',
-        '":',
-        "}]",
-        "\\u0000",
-        "\\ud800",
-        "mtp",
-        "output_tok_s",
-        "runs:\n",
-        SECRET,
-        "Bearer abcdefgh12",
-    )
-]
-
-
-def mutate(seeds: list[bytes], chance: random.Random, longest: int = 6_000) -> bytes:
-    data = bytearray(chance.choice(seeds)[:longest])
-    for _ in range(chance.choice((1, 1, 2, 3, 6))):
-        at = chance.randrange(len(data) + 1)
-        end = min(len(data), at + chance.choice((1, 3, 10, 60, 400)))
-        kind = chance.randrange(6)
-        if kind == 0:
-            del data[at:end]
-        elif kind == 1:
-            data[at:at] = data[at:end] * chance.choice((1, 2, 5))
-        elif kind == 2:
-            data[at:end] = bytes(chance.randrange(256) for _ in range(chance.randrange(5)))
-        elif kind == 3:
-            other = chance.choice(seeds)
-            start = chance.randrange(len(other) + 1)
-            data[at:at] = other[start : start + chance.randrange(200)]
-        else:
-            data[at:at] = chance.choice(WORDS)
-    return bytes(data)
-
 
 # ---------------------------------------------------------------- targets
 
@@ -176,7 +80,7 @@ class Machines:
         self.path.parent.mkdir(parents=True)
 
     def make(self, chance: random.Random) -> bytes:
-        return mutate(list(self.seeds), chance)
+        return mutate(self.seeds, chance)
 
     def check(self, data: bytes) -> None:
         self.path.write_bytes(data)
@@ -197,7 +101,7 @@ class Rows:
         self.source, self.target = folder / "in.csv", folder / "out.csv"
 
     def make(self, chance: random.Random) -> bytes:
-        return mutate(list(self.seeds), chance)
+        return mutate(self.seeds, chance)
 
     def check(self, data: bytes) -> None:
         self.source.write_bytes(data)
@@ -307,59 +211,11 @@ class Output:
         assert SECRET not in redactor.clean(text + " " + SECRET), "a secret is shown"
 
 
-TARGETS: dict[str, Callable[[Path], Launches | Facts | Machines | Rows | Results | Output]] = {
-    "launches": Launches,
-       "facts": Facts, "machines": Machines, "rows": Rows, "results": Results, "output": Output,
+TARGETS: dict[str, Callable[[Path], Target]] = {
+    "launches": Launches, "facts": Facts, "machines": Machines, "rows": Rows, "results": Results,
+    "output": Output,
 }  # fmt: skip
 
 
-def run(name: str, count: int, seed: int, keep: Path | None = None) -> Counter[str]:
-    """Check `count` inputs of one target; the distinct failures with how often each was met."""
-    failures: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        target = TARGETS[name](Path(folder))
-        for number in range(count):
-            data = target.make(random.Random(seed * 1_000_003 + number))
-            begun = time.process_time()  # what else the machine does counts for nothing
-            try:
-                try:
-                    target.check(data)
-                except AdvisorError as error:
-                    said = str(error).strip()
-                    assert said and "\n" not in said, f"no clear sentence: {said[:80]!r}"
-                    assert "Traceback" not in said
-                spent = time.process_time() - begun
-                assert spent < SLOW_S, f"took {spent:.1f} s"
-            except Exception as error:
-                key = fuzz_readers.key_of(error)
-                failures[key] += 1
-                if failures[key] == 1:
-                    print(f"{name} {number}: {key!a}", flush=True)
-                    if keep is not None:
-                        (keep / f"{name}-{seed}-{number}").write_bytes(data)
-    return failures
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--target", choices=[*TARGETS, "all"], default="all")
-    parser.add_argument("--count", type=int, default=2_000, help="inputs of each target")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "advisor-fuzz")
-    options = parser.parse_args()
-    options.keep.mkdir(parents=True, exist_ok=True)
-    bad = 0
-    for name in TARGETS if options.target == "all" else [options.target]:
-        begun = time.perf_counter()
-        # a launch that is judged with a load takes as long as thirty others
-        few = name == "launches" and options.target == "all"
-        count = max(1, options.count // 10) if few else options.count
-        failures = run(name, count, options.seed, options.keep)
-        rate = count / (time.perf_counter() - begun)
-        print(f"{name}: {count} inputs, {rate:.0f}/s, {len(failures)} distinct failures")
-        bad += len(failures)
-    return int(bool(bad))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fuzz_readers.main(TARGETS))

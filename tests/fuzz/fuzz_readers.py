@@ -19,7 +19,10 @@ import time
 import traceback
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
@@ -34,133 +37,32 @@ SLOW_S = 3.0
 # with hardware and load, so that the bill, the estimate and the recommendation are asked as well
 GIVEN = Given(hw="h100", concurrency=4, ctx=2048)
 NAMES = (
-    "-",
-    "a.sh",
-    "a.yaml",
-    "a.service",
-    "a.container",
-    "a.ini",
-    "a.cmd",
-    "a.ps1",
-    "a.py",
-    "a.env",
-    "Dockerfile",
-    "Makefile",
-    "justfile",
-    "a.md",
-    "a.json",
-)
-WORDS = [
-    word.encode()
-    for word in (
-        "'{{",
-        "}}'",
-        "{'a': {'b', {}}}",
-        "${A:-b}",
-        "${A",
-        "$(",
-        "$((",
-        "`",
-        "$$",
-        '"',
-        "'",
-        "\\\n",
-        "\\",
-        "|",
-        "&&",
-        ";",
-        "#",
-        "{",
-        "}",
-        "[",
-        "]",
-        ": ",
-        "- ",
-        "\n  ",
-        "\t",
-        "&a ",
-        "*a",
-        "<<: *a\n",
-        "!!python/object:os.system ",
-        "|\n",
-        ">-\n",
-        "--speculative-config ",
-        "--tensor-parallel-size 0 ",
-        "--data-parallel-size -1 ",
-        "--gpu-memory-utilization nan ",
-        "--max-num-seqs 1" + "0" * 20 + " ",
-        '{"method":"mtp","num_speculative_tokens":3}',
-        "--",
-        "-",
-        "=",
-        "vllm serve ",
-        "llama-server ",
-        "python3 -m sglang.launch_server ",
-        "docker run ",
-        "bash -c '",
-        "exec ",
-        "if [ ",
-        " ]; then\n",
-        "fi\n",
-        "else\n",
-        "for i in 1 2; do\n",
-        "done\n",
-        "case $1 in\n",
-        "esac\n",
-        "while true; do\n",
-        "f() {\n",
-        "}\n",
-        "eval ",
-        "cat <<EOF\n",
-        "EOF\n",
-        "export ",
-        "A=(",
-        "A+=(",
-        "services:\n",
-        "command:\n",
-        "image: vllm/vllm-openai:v0.25.1\n",
-        "environment:\n",
-        "apiVersion: v1\nkind: Pod\n",
-        "[*]\n",
-        "[Service]\nExecStart=",
-        "[Container]\nImage=",
-        "models:\n  a:\n    cmd: ",
-        "macros:\n",
-        "${PORT}",
-        "LLM(model=",
-        "**x",
-        "f'{a}'",
-        "%A%",
-        "^\n",
-        "`\n",
-        "\r\n",
-        "\x00",
-        "\ufeff",
-        "\u00e9",
-        "\U0001f600",
-        "\ue000",
-        "\x1b[31m",
-        "{{ .Values.x }}",
-        "{% if %}",
-        "---\n",
-        "a" * 300,
-        "(" * 60,
-        "[" * 200,
-        "{" * 90,
-        "$" * 40,
-        "1e999",
-        f"HF_TOKEN={SECRET}",
-        f"--api-key {SECRET}",
-        f"- name: HF_TOKEN\n  value: {SECRET}\n",
-        "# advisor: ignore=SD2 x",
-        "true",
-        "null",
-        "128k",
-        "@",
-        "%i",
-        "~",
-    )
-]
+    "-", "a.sh", "a.yaml", "a.service", "a.container", "a.ini", "a.cmd", "a.ps1", "a.py", "a.env",
+    "Dockerfile", "Makefile", "justfile", "a.md", "a.json",
+)  # fmt: skip
+WORDS = [word.encode("utf-8", "surrogatepass") for word in (
+    "'{{", "}}'", "{'a': {'b', {}}}", "${A:-b}", "${A", "$(", "$((", "`", "$$", '"', "'", "\\\n",
+    "\\", "|", "&&", ";", "#", "{", "}", "[", "]", ": ", "- ", "\n  ", "\t", "&a ", "*a",
+    "<<: *a\n", "!!python/object:os.system ", "|\n", ">-\n", "--speculative-config ",
+    "--tensor-parallel-size 0 ", "--data-parallel-size -1 ", "--gpu-memory-utilization nan ",
+    "--max-num-seqs 1" + "0" * 20 + " ", '{"method":"mtp","num_speculative_tokens":3}', "--", "-",
+    "=", "vllm serve ", "llama-server ", "python3 -m sglang.launch_server ", "docker run ",
+    "bash -c '", "exec ", "if [ ", " ]; then\n", "fi\n", "else\n", "for i in 1 2; do\n", "done\n",
+    "case $1 in\n", "esac\n", "while true; do\n", "f() {\n", "}\n", "eval ", "cat <<EOF\n",
+    "EOF\n", "export ", "A=(", "A+=(", "services:\n", "command:\n",
+    "image: vllm/vllm-openai:v0.25.1\n", "environment:\n", "apiVersion: v1\nkind: Pod\n", "[*]\n",
+    "[Service]\nExecStart=", "[Container]\nImage=", "models:\n  a:\n    cmd: ", "macros:\n",
+    "${PORT}", "LLM(model=", "**x", "f'{a}'", "%A%", "^\n", "`\n", "\r\n", "\x00", "\ufeff",
+    "\u00e9", "\U0001f600", "\ue000", "\x1b[31m", "{{ .Values.x }}", "{% if %}", "---\n",
+    "a" * 300, "(" * 60, "[" * 200, "{" * 90, "$" * 40, "1e999", f"HF_TOKEN={SECRET}",
+    f"--api-key {SECRET}", f"- name: HF_TOKEN\n  value: {SECRET}\n", "# advisor: ignore=SD2 x",
+    "true", "null", "128k", "@", "%i", "~", ".inf", "-.nan", "-1", "0", "1" * 400, "2026-13-40",
+    "{a: " * 80, "[" * 90, "- " * 90, "\x1b]0;x\x07", '"\\e]0;x\\a"', "\u202e", "\u200b", "\x85",
+    "\u2028", "\U000e0041", ",", "=1+1", "@SUM(1)", "+cmd|' /C calc'!A0", "-2", '"a\nb"', "NaN",
+    "inf", "%s", "{}", "a" * 3000, "\xff", "id: ", "source: x", "value: 1",
+    "{value: 1, source: s}", "unit: GB", '{"', '":', "}]", "\\u0000", "\\ud800", "mtp",
+    "output_tok_s", "runs:\n", SECRET, "Bearer abcdefgh12",
+)]  # fmt: skip
 SEEDS = (
     (
         "a.py",
@@ -224,66 +126,82 @@ def corpus() -> list[tuple[str, bytes]]:
     return [("a" + path.suffix, path.read_bytes()) for path in files] + list(SEEDS) * 2
 
 
-def mutate(seeds: list[tuple[str, bytes]], chance: random.Random) -> tuple[str, bytes]:
-    """One name and input. Long ones lose whole lines, so that a million of them fit into an
-    evening.
-    """
-    name, seed = chance.choice(seeds)
-    data = bytearray(seed)
-    if len(data) > 900 and chance.random() < 0.85:
-        lines = seed.splitlines(keepends=True)
-        kept = [
-            line for line in lines if chance.random() < 800 / len(data) or line[:1] not in b" \t#"
-        ]
-        data = bytearray(b"".join(kept if chance.random() < 0.5 else lines[: max(12, len(kept))]))
+def mutate(
+    seeds: Sequence[bytes], chance: random.Random, longest: int = 6_000, seed: bytes | None = None
+) -> bytes:
+    """One input: a seed with slices cut, doubled and spliced, bytes and words put in."""
+    data = bytearray((chance.choice(seeds) if seed is None else seed)[:longest])
     for _ in range(chance.choice((1, 1, 2, 3, 6))):
-        _mutate(data, seeds, chance)
-    return name if chance.random() < 0.7 else chance.choice(NAMES), bytes(data)
+        at = chance.randrange(len(data) + 1)
+        end = min(len(data), at + chance.choice((1, 3, 10, 60, 400)))
+        kind = chance.randrange(6)
+        if kind == 0:
+            del data[at:end]
+        elif kind == 1:
+            data[at:at] = data[at:end] * chance.choice((1, 2, 5))
+        elif kind == 2:
+            data[at:end] = bytes(chance.randrange(256) for _ in range(chance.randrange(5)))
+        elif kind == 3:
+            other = chance.choice(seeds)
+            start = chance.randrange(len(other) + 1)
+            data[at:at] = other[start : start + chance.randrange(200)]
+        else:
+            data[at:at] = chance.choice(WORDS)
+    return bytes(data)
 
 
-def _mutate(data: bytearray, seeds: list[tuple[str, bytes]], chance: random.Random) -> None:
-    at = chance.randrange(len(data) + 1)
-    end = min(len(data), at + chance.choice((1, 3, 10, 60)))
-    kind = chance.randrange(6)
-    if kind == 0:
-        del data[at:end]
-    elif kind == 1:
-        data[at:at] = data[at:end] * chance.choice((1, 2, 5))
-    elif kind == 2:
-        data[at:end] = bytes(chance.randrange(256) for _ in range(chance.randrange(4)))
-    elif kind == 3:
-        other = chance.choice(seeds)[1]
-        start = chance.randrange(len(other))
-        data[at:at] = other[start : start + chance.randrange(200)]
-    else:
-        data[at:at] = chance.choice(WORDS)
+class Target(Protocol):
+    """What is fuzzed: makes an input, and raises where the property does not hold."""
+
+    def make(self, chance: random.Random) -> bytes: ...
+
+    def check(self, data: bytes) -> None: ...
+
+
+class Readers:
+    """Any bytes under any file name; every 50th reading is judged as well."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.seeds, self.name, self.count = corpus(), "", -1
+
+    def make(self, chance: random.Random) -> bytes:
+        self.count += 1
+        self.name, seed = chance.choice(self.seeds)
+        if len(seed) > 900 and chance.random() < 0.85:  # a million of them fit into an evening
+            lines, share = seed.splitlines(keepends=True), 800 / len(seed)
+            kept = [x for x in lines if chance.random() < share or x[:1] not in b" \t#"]
+            seed = b"".join(kept if chance.random() < 0.5 else lines[: max(12, len(kept))])
+        if chance.random() > 0.7:
+            self.name = chance.choice(NAMES)
+        return mutate([data for _, data in self.seeds], chance, len(seed), seed)
+
+    def check(self, data: bytes) -> None:
+        check(data, self.name, self.count % 50 == 0)
 
 
 def check(data: bytes, name: str, deep: bool) -> None:
-    """The property. Raises for a failure; AdvisorError is an answer."""
-    begun = time.process_time()  # of this process: what else the machine does counts for nothing
-    try:
+    """The property of a reading. Raises for a failure; AdvisorError is an answer."""
+    with answers_or_says():
         read = read_bytes(data, name)
-    except AdvisorError as error:
-        _sound(str(error))
-    else:
         for launch in read.launches:
             _no_secret(read, " ".join(str(flag.value) for flag in launch.flags) + str(launch.model))
-            for flag in launch.flags:
-                if flag.span is not None:
-                    assert 0 <= flag.span.start <= flag.span.end <= len(read.source.text), (
-                        "a span outside the file"
-                    )
+            for span in (flag.span for flag in launch.flags if flag.span is not None):
+                assert 0 <= span.start <= span.end <= len(read.source.text), "a span outside"
         if deep:
             judge(read)
+
+
+@contextmanager
+def answers_or_says() -> Iterator[None]:
+    """An answer or one sentence, in time; what else the machine does counts for nothing."""
+    begun = time.process_time()
+    try:
+        yield
+    except AdvisorError as error:
+        said = str(error).strip()
+        assert said and "\n" not in said and "Traceback" not in said, f"no clear sentence: {said!r}"
     spent = time.process_time() - begun
     assert spent < SLOW_S, f"took {spent:.1f} s"
-
-
-def _sound(text: str) -> None:
-    assert text and "\n" not in text.strip() and "Traceback" not in text, (
-        f"no clear sentence: {text!r}"
-    )
 
 
 def _no_secret(read: FileRead, text: str) -> None:
@@ -308,11 +226,7 @@ def judge(read: FileRead, given: Given = GIVEN) -> None:
     from advisor.render.findings.json_out import report_json
     from advisor.render.findings.text import report_text
 
-    try:
-        report = check_launch(read, given, changes=True)
-    except AdvisorError as error:
-        _sound(str(error))
-        return
+    report = check_launch(read, given, changes=True)
     assert not report.failures, report.failures[0].text
     change = fixes.apply_edits(read.source, report.findings, unsafe=True)
     shown = [
@@ -337,49 +251,47 @@ def key_of(error: Exception) -> str:
 
 
 def run(
-    count: int,
-    seed: int,
-    keep: Path | None = None,
-    deep_every: int = 50,
-    report_every: int = 50_000,
+    target: Target, count: int, seed: int, keep: Path | None = None, name: str = "readers"
 ) -> Counter[str]:
-    """Check `count` inputs; the distinct failures with how often each was met."""
-    seeds = corpus()
+    """Check `count` inputs of a target; the distinct failures with how often each was met."""
     failures: Counter[str] = Counter()
-    begun = time.perf_counter()
     for number in range(count):
-        chance = random.Random(seed * 1_000_003 + number)
-        name, data = mutate(seeds, chance)
+        data = target.make(random.Random(seed * 1_000_003 + number))
         try:
-            check(data, name, number % deep_every == 0)
+            with answers_or_says():
+                target.check(data)
         except Exception as error:
-            key = key_of(error)
-            failures[key] += 1
+            failures[key := key_of(error)] += 1
             if failures[key] == 1:
-                print(f"input {number}: {key}", flush=True)
+                print(f"{name} {number}: {key!a}", flush=True)
                 if keep is not None:
-                    (keep / f"seed{seed}-{number}-{name.replace('-', 'stdin')}").write_bytes(data)
-        if report_every and (number + 1) % report_every == 0:
-            rate = (number + 1) / (time.perf_counter() - begun)
-            print(
-                f"{number + 1} inputs, {rate:.0f}/s, {len(failures)} distinct failures", flush=True
-            )
+                    (keep / f"{name}-{seed}-{number}").write_bytes(data)
     return failures
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--count", type=int, default=20_000)
+def main(targets: Mapping[str, Callable[[Path], Target]]) -> int:
+    """Run the targets that the command line names; 1 where one of them failed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--target", choices=[*targets, "all"], default="all")
+    parser.add_argument("--count", type=int, default=2_000, help="inputs of each target")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "advisor-fuzz")
     options = parser.parse_args()
     options.keep.mkdir(parents=True, exist_ok=True)
-    failures = run(options.count, options.seed, options.keep)
-    print(f"done: {options.count} inputs of seed {options.seed}, {len(failures)} distinct failures")
-    for key, times in failures.most_common():
-        print(f"{times:>7}  {key}")
-    return int(bool(failures))
+    bad = 0
+    for name in targets if options.target == "all" else [options.target]:
+        # a launch that is judged with a load takes as long as thirty others
+        few = name == "launches" and options.target == "all"
+        count, begun = max(1, options.count // 10) if few else options.count, time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            failures = run(targets[name](Path(folder)), count, options.seed, options.keep, name)
+        rate = count / (time.perf_counter() - begun)
+        print(f"{name}: {count} inputs, {rate:.0f}/s, {len(failures)} distinct failures")
+        for key, times in failures.most_common():
+            print(f"{times:>7}  {key}")
+        bad += len(failures)
+    return int(bool(bad))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main({"readers": Readers}))

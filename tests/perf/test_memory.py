@@ -10,7 +10,7 @@ from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import Facts, MemoryBill, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.perf.sizes import device, pools
+from advisor.perf.sizes import device
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
 from tests.tables import fields
@@ -40,30 +40,6 @@ GB10 = {
     "max_num_batched_tokens": 16_384,
     "max_num_seqs": 32,
 }
-
-
-@pytest.mark.parametrize(
-    "k,gib,tokens,page,padding", [(0, 90.45, 4_228_297, 1056, 0), (2, 89.11, 3_263_864, 1072, 3)]
-)
-def test_h200_pool_to_the_token(k: int, gib: float, tokens: int, page: int, padding: int) -> None:
-    """vLLM 0.25.1's log: KV memory, pool, page size and padding layers."""
-    shape = facts("h200", "fp8").shape
-    assert shape is not None
-    requests = pools.hybrid_requests(shape, 20_480.0, gib * GIB, 32_960, k, caching=False)
-    assert int(requests * 32_960) == tokens
-    group, groups, page_tokens = pools._pages(shape, 20_480.0 / 10, k)
-    assert (page_tokens, group * groups - (shape.linear_layers or 0)) == (page, padding)
-
-
-def test_h200_bill() -> None:
-    known = facts("h200", "fp8")
-    off, on = memory.bill(known, plan(**H200)), memory.bill(known, plan(2, **H200))
-    assert off.weights_gib == pytest.approx(33.39 + memory.VISION_GIB, abs=0.3)
-    assert on.spec_gib == pytest.approx(0.79, abs=0.01)
-    assert off.kv_tokens == pytest.approx(4_228_297, rel=0.03)
-    assert on.kv_tokens == pytest.approx(3_263_864, rel=0.03)
-    assert on.kv_tokens_lost is not None and off.kv_tokens is not None
-    assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.228, abs=0.02)
 
 
 def test_gb10_bill() -> None:

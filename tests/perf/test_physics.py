@@ -80,67 +80,7 @@ def test_llama_cpp_dense_verify_law() -> None:
     assert times[4] < times[3], "the tiled kernel is the cheaper one for a dense model"
 
 
-def test_h200_prefill_call() -> None:
-    """About 112 ms for a call of 2k to 4k tokens, as first seen. Four machines since took 115 to
-    165 ms for 2k, an H100 105 to 135 and for 4k 118 to 168.
-    """
-    p = points({}, {})
-    seconds = prompt_cost.prefill_seconds(p, C, np.array([2048.0, 4096.0]), np.zeros(2), False)
-    assert 0.07 < seconds[0] < 0.14
-    assert seconds.mean() == pytest.approx(0.13, rel=0.2)
-
-
-def test_lm_head_is_in_every_draft_pass() -> None:
-    """248,320 x 2048 in 16 bit is 1.02 GB: about 4.7 ms at GB10's effective bandwidth."""
-    p = points({"k": 1}, {"k": 2}, {"k": 3}, base=GB10)
-    seconds = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)
-    assert np.diff(seconds).min() > 1.017e9 / (273e9 * 0.8)
-
-
 # ---------------------------------------------------------------- shape of the answer
-
-
-def test_bandwidth_never_slows() -> None:
-    base = points(*({"concurrency": n} for n in (1, 8, 64)))
-    for spec in (False, True):
-        slow, fast = decode(base, spec), decode(base.replace(bw=base.bw * 1.5), spec)
-        assert (fast <= slow).all()
-
-
-@pytest.mark.parametrize("field", ["bf16", "fp8", "fp32"])
-@pytest.mark.parametrize("engine", ["vllm", "llama.cpp"])
-def test_rates_never_slow(field: str, engine: str) -> None:
-    p = points({"concurrency": 4}, base={**ROW, "engine": engine, "hardware": "rtx4090"})
-    more = p.replace(**{field: getattr(p, field) * 2})
-    assert (decode(more, True) <= decode(p, True)).all()
-    tokens = np.array([2000.0])
-    assert prompt_cost.prefill_seconds(
-        more, C, tokens, tokens, False
-    ) <= prompt_cost.prefill_seconds(p, C, tokens, tokens, False)
-
-
-@pytest.mark.parametrize("method", ["mtp", "eagle3", "draft_model", "ngram"])
-def test_more_drafts_cost_more(method: str) -> None:
-    p = points(*({"k": k} for k in range(1, 8)), base={**ROW, "spec_method": method})
-    assert (np.diff(decode(p, True)) > 0).all()
-    assert decode(p, True)[0] > decode(p)[0]
-
-
-def test_block_drafting_is_one_pass() -> None:
-    p = points(
-        {"spec_method": "dflash", "k": 4},
-        {"spec_method": "dflash", "k": 15},
-        {"spec_method": "mtp", "k": 15},
-    )
-    seconds = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)
-    assert seconds[1] < 1.3 * seconds[0] < seconds[2]
-
-
-def test_batch_and_context_cost_more() -> None:
-    p = points(*({"concurrency": n} for n in (1, 2, 4, 8, 16, 64)))
-    assert (np.diff(decode(p)) > 0).all()
-    p = points(*({"input_tokens": n} for n in (100, 10_000, 100_000)))
-    assert (np.diff(decode(p)) > 0).all()
 
 
 def test_tokens_are_cheaper_together() -> None:
@@ -228,14 +168,6 @@ def test_an_assistant_drafter_reads_its_own_small_head() -> None:
     assert mine < 0.6 * other
 
 
-def test_prefix_caching_costs_a_verify_step_and_no_plain_one() -> None:
-    off, on = points({"prefix_caching": 0}), points({"prefix_caching": 1})
-    assert decode(on)[0] == decode(off)[0]
-    assert decode(on, True)[0] - decode(off, True)[0] == pytest.approx(C.prefix_verify_s)
-    dense = points({"prefix_caching": 1, "model": "llama-3.1-8b"})
-    assert decode(dense, True) == decode(dense.replace(prefix_caching=0.0), True)
-
-
 def test_apple_small_batches_run_in_half_precision() -> None:
     """From M5 on half precision is twice as fast, so drafts to verify cost less beside the
     bytes.
@@ -265,18 +197,6 @@ def test_seconds_scale_with_bytes() -> None:
     assert decode(big)[0] == pytest.approx(decode(p)[0], rel=5e-3)
 
 
-def test_tensor_parallelism_splits_bytes_and_pays_links() -> None:
-    p = points(
-        {},
-        {"tp": 2, "gpu_count": 2, "interconnect": "nvlink"},
-        {"tp": 2, "gpu_count": 2, "interconnect": "pcie"},
-    )
-    one = np.ones(3)
-    terms = physics.step_seconds(p, C, one, one, False, p.input_tokens)
-    assert terms.dense[1] == pytest.approx(terms.dense[0] / 2, rel=1e-6)
-    assert terms.link[0] == 0 < terms.link[1] < terms.link[2]
-
-
 # ---------------------------------------------------------------- constants
 
 
@@ -299,60 +219,37 @@ def test_shifting_constants() -> None:
         constants.shift_constants(C, {"luck": 1.0})
 
 
-@pytest.mark.parametrize(
-    "name", ["rho", "verify_scale[vllm-cuda]", "draft_scale[vllm-cuda]", "host_s[vllm-cuda]"]
-)
-def test_a_fit_can_move_the_answer(name: str) -> None:
-    p = points({"concurrency": 8, "workload": "code"})
-    assert decode(p, True, constants.shift_constants(C, {name: 0.5}))[0] != pytest.approx(
-        decode(p, True)[0], rel=1e-4
-    )
-
-
 # ---------------------------------------------------------------- any point at all
 
 UNSURE = st.one_of(st.just(""), st.floats(0.01, 1e4).map(str))
+
+
+def any_of(words: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(words.split("|"))
+
+
 ANY_ROW = st.fixed_dictionaries(
     {
-        "model": st.sampled_from(
-            [
-                "",
-                "qwen3.6-35b-a3b",
-                "qwen3.6-27b",
-                "deepseek-r1",
-                "zzz-12b",
-                "gpt-oss-20b",
-                "glm-4.6",
-            ]
-        ),
-        "total_params_b": UNSURE,
-        "active_params_b": UNSURE,
-        "is_moe": st.sampled_from(["", "0", "1"]),
-        "quant": st.sampled_from(
-            ["", "fp8", "q4_k_m", "nvfp4", "bf16", "mlx-4bit", "iq4_xs", "what"]
-        ),
-        "hardware": st.sampled_from(
-            ["", "unknown", "gb10", "h200", "v100", "apple-m4", "radeon-780m", "rtx5060-laptop"]
-        ),
-        "engine": st.sampled_from(
-            ["vllm", "sglang", "llama.cpp", "mlx", "custom", "tensorrt-llm", ""]
-        ),
-        "spec_method": st.sampled_from(
-            ["mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
-        ),
+        "model": any_of("|qwen3.6-35b-a3b|qwen3.6-27b|deepseek-r1|zzz-12b|gpt-oss-20b|glm-4.6"),
+        "is_moe": any_of("|0|1"),
+        "quant": any_of("|fp8|q4_k_m|nvfp4|bf16|mlx-4bit|iq4_xs|what"),
+        "hardware": any_of("|unknown|gb10|h200|v100|apple-m4|radeon-780m|rtx5060-laptop"),
+        "engine": any_of("vllm|sglang|llama.cpp|mlx|custom|tensorrt-llm|"),
+        "spec_method": any_of("mtp|eagle|eagle3|draft_model|ngram|dflash|dspark"),
         "k": st.integers(1, 64).map(str),
-        "concurrency": UNSURE,
-        "input_tokens": UNSURE,
-        "output_tokens": UNSURE,
-        "tp": st.sampled_from(["", "1", "2", "8"]),
-        "interconnect": st.sampled_from(["", "none", "pcie", "nvlink", "roce"]),
-        "prefix_share": st.sampled_from(["", "0.5", "1"]),
-        "output_spread": st.sampled_from(["", "0", "0.5", "1"]),
-        "n_requests": UNSURE,
-        "max_num_seqs": UNSURE,
-        "max_num_batched_tokens": UNSURE,
+        "tp": any_of("|1|2|8"),
+        "interconnect": any_of("|none|pcie|nvlink|roce"),
+        "prefix_share": any_of("|0.5|1"),
+        "output_spread": any_of("|0|0.5|1"),
+        **dict.fromkeys(
+            (
+                "total_params_b", "active_params_b", "concurrency", "input_tokens",
+                "output_tokens", "n_requests", "max_num_seqs", "max_num_batched_tokens",
+            ),
+            UNSURE,
+        ),
     }
-)
+)  # fmt: skip
 
 
 @settings(max_examples=200)
@@ -372,15 +269,6 @@ def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
 
 
 # ---------------------------------------------------------------- facts of platforms
-
-
-def test_links_beyond_a_node_are_slower() -> None:
-    row = {"model": "deepseek-v3", "interconnect": "nvlink", "gpu_count": 8, "tp": 8}
-    p = points(row, {**row, "gpu_count": 16, "tp": 16})
-    one = np.ones(2)
-    inside, across = physics.link_seconds(p, C, one, p.layers)
-    assert inside == pytest.approx(2 * p.layers[0] * 5.3e-6, rel=0.05)  # eight H100, measured
-    assert across == pytest.approx(2 * p.layers[1] * C.allreduce_net_s, rel=0.05)
 
 
 def test_a_lookup_costs_vllm_its_asynchronous_scheduling() -> None:

@@ -19,23 +19,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_run import run as advisor
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from advisor.advice import judge
 from advisor.advice.resolve import facts_for_request
-from advisor.cli.predict import predict as command
-from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.domain.nouns import AdvisorError, Request
 from advisor.domain.paths import models_dir
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import measurements_dir, read_csv
 from advisor.lab.training import dataset
 from advisor.perf import arrays
 from advisor.perf.encoding import encode_plans, encode_rows
-from advisor.perf.encoding import encode_plans as plan_columns
-from advisor.prediction import artefact, estimates, predict, predict_table
+from advisor.prediction import artefact, predict, predict_table
 from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
@@ -149,41 +146,25 @@ def test_errors_only_where_said(change: dict[str, str], word: str) -> None:
     assert found["speedup_p50"] is None
 
 
+BLANK = ("hardware", "k", "quant", "concurrency", "engine", "input_tokens")
+ODD = (
+    "hardware=unknown", "hardware=tachyon-9", "quant=q4_k_xxl", "quant=nvfp4",
+    "model=mystery-moe total_params_b=120 active_params_b=6", "engine=mlx hardware=apple-m3-ultra",
+    "engine=ik_llama.cpp", "engine=tensorrt-llm", "engine=ollama", "engine=lmstudio",
+    "engine=custom", "engine=llama.cpp", "prefix_caching=on", "prefix_caching=false", "k=?",
+    "k=2.0", "concurrency=unknown", "input_tokens=1e12", "spec_method=dspark", "spec_method=ngram",
+    "n_requests=64 output_spread=0.5 max_num_batched_tokens=4096 max_num_seqs=8 prefix_share=0.5 "
+    "thinking=true",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"hardware": "unknown"},
-        {"hardware": ""},
-        {"hardware": "tachyon-9"},
-        {"k": ""},
-        {"quant": ""},
-        {"quant": "q4_k_xxl"},
-        {"quant": "nvfp4"},
-        {"concurrency": ""},
-        {"input_tokens": "", "output_tokens": ""},
+        *({name: ""} for name in BLANK),
+        *map(cells, ODD),
         {"model": "", "total_params_b": "27"},
-        {"model": "mystery-moe", "total_params_b": "120", "active_params_b": "6"},
-        {"engine": "mlx", "hardware": "apple-m3-ultra"},
-        {"engine": "ik_llama.cpp"},
-        {"engine": "tensorrt-llm"},
-        {"engine": "ollama"},
-        {"engine": "lmstudio"},
-        {"engine": "custom"},
-        {"engine": "llama.cpp"},
-        {"engine": ""},
-        {"prefix_caching": "on"},
-        {"prefix_caching": "false"},
-        {"k": "?"},
-        {"k": "2.0"},
-        {"concurrency": "unknown"},
-        {"input_tokens": "1e12"},
-        {"spec_method": "dspark"},
-        {"spec_method": "ngram"},
         {"tp": " "},
-        cells(
-            "n_requests=64 output_spread=0.5 max_num_batched_tokens=4096 max_num_seqs=8 "
-            "prefix_share=0.5 thinking=true"
-        ),
     ],
 )
 def test_everything_else_is_predicted(change: dict[str, str]) -> None:
@@ -255,27 +236,6 @@ def test_a_method_that_nobody_measured_rests_on_physics() -> None:
     assert one()["basis"] != "physics"
 
 
-def test_estimate_and_rows_take_the_same_road() -> None:
-    facts = facts_for_request(
-        Request(hardware="gb10", concurrency=16, ctx_tokens=2048, quant="fp8", engine="vllm")
-    )
-    plans = [
-        Plan(engine="vllm", engine_version=facts.engine_version, method="mtp", k=k, max_num_seqs=16)
-        for k in (1, 2, 4)
-    ]
-    made = estimates.estimate(facts, plans)
-    points = encode_plans.from_plans(facts, plans).replace(
-        metric=arrays.METRICS.index("output_tok_s")
-    )
-    again = predict.predict_points(points)
-    assert [m.output_tok_s.speedup.p50 for m in made] == pytest.approx(again.p50.tolist())
-    for estimate in made:
-        assert estimate.tpot_ms.value == pytest.approx(
-            (estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50
-        )
-        assert estimate.memory is not None
-
-
 def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
     asked = [
         Request(hardware="gb10", concurrency=16, acceptance=(0.8, 0.6)),
@@ -287,7 +247,7 @@ def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
         for q in (judge.candidate_plans(facts_for_request(request)) for request in asked)
     ]
     whole, each = (
-        plan_columns.from_questions(parts),
+        encode_plans.from_questions(parts),
         arrays.concat([encode_plans.from_plans(*part) for part in parts]),
     )
     for name in (*arrays.FLOAT_FIELDS, *arrays.CODE_FIELDS):
@@ -324,16 +284,6 @@ def test_broken_artefact_is_one_sentence(tmp_path: Path) -> None:
         predict.load(broken)
     with pytest.raises(AdvisorError, match="missing"):
         predict.load(tmp_path / "none.json")
-
-
-def test_command(tmp_path: Path) -> None:
-    source = tmp_path / "in.csv"
-    source.write_text(",".join(ROW) + "\n" + ",".join(ROW.values()) + "\nnonsense\n")
-    result = CliRunner().invoke(
-        command, ["--rows", str(source), "--out", str(tmp_path / "out.csv")]
-    )
-    assert result.exit_code == 0
-    assert "2 rows, 1 with an error" in result.output
 
 
 def table(folder: Path, *lines: str, name: str = "in.csv") -> Path:
@@ -467,15 +417,19 @@ def test_a_result_replaces_the_earlier_one_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout here; .ci/run has it")
-@pytest.mark.parametrize("piped", [True, False])
-def test_standard_output_is_a_target(tmp_path: Path, piped: bool) -> None:
+@pytest.mark.parametrize(
+    ("out", "piped"), [("/dev/stdout", True), ("/dev/stdout", False), ("-", True)]
+)
+def test_standard_output_is_a_target(tmp_path: Path, out: str, piped: bool) -> None:
     source = table(tmp_path, HEADER, LINE)
+    rows = "-" if out == "-" else str(source)
     call = "from advisor.cli.app import main; main()"
-    argv = [sys.executable, "-c", call, "predict", "--rows", str(source), "--out", "/dev/stdout"]
+    argv = [sys.executable, "-c", call, "predict", "--rows", rows, "--out", out]
     where = tmp_path / "caught.csv"
     with where.open("w") as handle:
         done = subprocess.run(
             argv,
+            input=source.read_bytes() if out == "-" else None,
             stdout=subprocess.PIPE if piped else handle,
             stderr=subprocess.PIPE,
             check=True,
@@ -515,13 +469,9 @@ NAMES = {
     "quant": ["fp8", "q4_k_m", "", "zz"],
     "speedup_metric": ["output_tok_s", "request_tok_s", "tpot", "ttft", ""],
 }
-FREE = [c for c in RUN_COLUMNS if c not in NAMES] + [
-    "n_requests",
-    "output_spread",
-    "max_num_seqs",
-    "prefix_share",
-    "thinking",
-]
+FREE = [c for c in RUN_COLUMNS if c not in NAMES] + (
+    ["n_requests", "output_spread", "max_num_seqs", "prefix_share", "thinking"]
+)
 
 
 @settings(max_examples=60)
@@ -552,28 +502,6 @@ def test_json_lines_are_named_as_such(tmp_path: Path) -> None:
     source.write_text('{"model":"qwen3.6-35b-a3b","spec_method":"mtp"}\n', encoding="utf-8")
     with pytest.raises(AdvisorError, match="looks like JSON"):
         predict_rows(source, tmp_path / "out.csv")
-
-
-def test_dashes_are_standard_input_and_output(tmp_path: Path) -> None:
-    source = table(tmp_path, HEADER, LINE)
-    command = [
-        sys.executable,
-        "-c",
-        "from advisor.cli.app import main; main()",
-        "predict",
-        "--rows",
-        "-",
-        "--out",
-        "-",
-    ]
-    done = subprocess.run(
-        command, input=source.read_bytes(), capture_output=True, check=True, cwd=tmp_path
-    )
-    assert (
-        done.stdout.decode().splitlines()[0].endswith("basis,error")
-        and b"1 rows, 0 with" in done.stderr
-    )
-    assert [path.name for path in tmp_path.iterdir()] == [source.name]
 
 
 def test_the_python_door_takes_rows_without_a_metric_and_refuses_what_is_no_list() -> None:
