@@ -13,7 +13,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.lab.measurements import files
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids, measurements_dir
-from advisor.render.share import rows_of, source_of
+from advisor.render.receipt import rows_of, source_of
 
 
 @click.group()

@@ -69,11 +69,11 @@ def _over_range(asked: dict[str, Any], form: str) -> str | None:
     chosen = policy_for({name: x for name, x in asked.items() if name not in limits})
     if chosen is None:
         return None
-    from advisor.render.explore import json_out, policy  # start-up: only for a range
+    from advisor.render.explore import json_out, text  # start-up: only for a range
 
     if form == "json":
         return text_of(json_out.POLICY.json(chosen))
-    return policy.policy_text(chosen, page_width(), wants_color(), unicode=takes_unicode())
+    return text.policy_text(chosen, page_width(), wants_color(), unicode=takes_unicode())
 
 
 def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:

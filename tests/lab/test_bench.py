@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import step_cost, timing, worker
+from advisor.lab.bench import step_cost, worker
 
 
 @dataclass
@@ -62,8 +62,8 @@ def test_driver_counts_tokens_and_keeps_to_the_concurrency() -> None:
 
 def test_figures_of_a_closed_loop() -> None:
     """Two requests of 1 + 2 tokens: first tokens after 1 and 2 s, then a step of half a second."""
-    requests = [timing.TimedRequest(0.0, [t, t + 0.5, t + 0.5], [t, t + 0.5]) for t in (1.0, 2.0)]
-    row = timing.closed_row(requests, 3.0)
+    requests = [worker.TimedRequest(0.0, [t, t + 0.5, t + 0.5], [t, t + 0.5]) for t in (1.0, 2.0)]
+    row = worker.closed_row(requests, 3.0)
     expected = {"prompts": 2, "tokens": 6, "output_tok_s": 2.0, "ttft_ms": 1500.0, "tpot_ms": 250.0}
     expected |= {"itl_p50_ms": 500.0, "decode_steps": 1, "acceptance_length": 2.0}
     assert {name: row[name] for name in expected} == expected
@@ -71,7 +71,7 @@ def test_figures_of_a_closed_loop() -> None:
 
 def test_gaps_touched_by_a_wait_for_a_first_token_are_left_out() -> None:
     spans = [(0.0, 1.0), (0.5, 2.0), (5.0, 6.0)]
-    free = timing.outside(spans, [(0.2, 0.4), (2.5, 3.0), (4.0, 5.5), (6.0, 6.5)])
+    free = worker.outside(spans, [(0.2, 0.4), (2.5, 3.0), (4.0, 5.5), (6.0, 6.5)])
     assert free == pytest.approx([0.5, 0.5])
 
 

@@ -17,8 +17,7 @@ from advisor.cli.serve.sheets import uploads
 from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import POLICY, sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
-from advisor.render.explore.policy import policy_text
-from advisor.render.explore.text import sweep_text
+from advisor.render.explore.text import policy_text, sweep_text
 from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import report_text
 from advisor.render.forms import FORMS, STARTS

@@ -19,7 +19,7 @@ from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import AdvisorError, Interval, Plan, Request
 from advisor.engines.k_ranges import schedule_arguments
 from advisor.lint.validate import validate
-from advisor.render.explore.policy import policy_text
+from advisor.render.explore.text import policy_text
 from tests.advice.explore.test_sweep import questions
 
 

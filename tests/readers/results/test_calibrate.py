@@ -30,7 +30,7 @@ from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import own_runs
 from advisor.prediction.decision import decide_one
 from advisor.readers import server as client
-from advisor.render.share import rows_of
+from advisor.render.receipt import rows_of
 
 FILES = Path(__file__).parent / "files"
 ARMS = [str(FILES / f"vllm-serve-{arm}.json") for arm in ("off", "on")]
