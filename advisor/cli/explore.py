@@ -31,7 +31,7 @@ from advisor.cli.base import (
     write_files,
 )
 from advisor.cli.options import question_options
-from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
+from advisor.cli.recommend import machine_option, paper, write
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore import compare as comparison
@@ -94,12 +94,7 @@ def sweep(
     found = with_costs(found, rate_of(price, watts))
     if plot is not None:
         _save(plot, found)
-    write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, **_style()))
-
-
-def _style() -> dict[str, Any]:
-    """How texts are set on this output."""
-    return {"width": page_width(), "color": wants_color(), "unicode": takes_unicode()}
+    write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, paper()))
 
 
 def _save(place: Path, found: Sweep) -> None:
@@ -137,7 +132,7 @@ def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None)
     if place is None:
         if kind is not None:
             raise click.UsageError("--layout needs --out")
-        write(text_of(mix_plan_json(made)) if form == "json" else plan_text(made, **_style()))
+        write(text_of(mix_plan_json(made)) if form == "json" else plan_text(made, paper()))
         return
     write_files(folder(made, deploy, _index(made, kind)), place)
 
@@ -179,7 +174,7 @@ def compare(
     limits = objectives(within) if within is not None else None
     found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)
-    text = comparison.comparison_text(found, rate, **_style())
+    text = comparison.comparison_text(found, rate, paper())
     write(text_of(comparison.comparison_json(found, rate)) if form == "json" else text)
 
 
@@ -194,5 +189,5 @@ def why_not(what: str, form: str, **asked: Any) -> None:
     """
     request, _ = question(asked)
     found = explain_why_not(request, what)
-    text = comparison.why_not_text(found, **_style())
+    text = comparison.why_not_text(found, paper())
     write(text_of(comparison.why_not_json(found)) if form == "json" else text)

@@ -18,6 +18,7 @@ from advisor.domain.shell import shell_word
 from advisor.knowledge import store as knowledge
 from advisor.render.deploy.settings import KEYS, read_settings
 from advisor.render.forms import FORMS, STARTS
+from advisor.render.layout import Paper
 from advisor.render.notes import placeholder, reach
 from advisor.render.objects import text_of
 from advisor.render.schema import SCHEMAS, named_schema
@@ -60,7 +61,7 @@ def recommend(form: str, explain: bool, quiet: bool, **asked: Any) -> None:
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     advice = advice.model_copy(update={"settings": settings})
     written = render_form(advice, form, explain)
-    write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
+    write(quiet_line(advice, paper()) if quiet else written)
 
 
 def _over_range(asked: dict[str, Any], form: str) -> str | None:
@@ -73,7 +74,7 @@ def _over_range(asked: dict[str, Any], form: str) -> str | None:
 
     if form == "json":
         return text_of(json_out.POLICY.json(chosen))
-    return text.policy_text(chosen, page_width(), wants_color(), unicode=takes_unicode())
+    return text.policy_text(chosen, paper())
 
 
 def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:
@@ -110,14 +111,7 @@ def schema(name: str) -> None:
 def render_form(advice: Advice, form: str, explain: bool = False) -> str:
     """The advice in one form; what a pipe must not pick up goes to standard error."""
     if form == "text":
-        return advice_text(
-            advice,
-            page_width(),
-            wants_color(),
-            unicode=takes_unicode(),
-            source_of=knowledge.source_of,
-            explain=explain,
-        )
+        return advice_text(advice, paper(), source_of=knowledge.source_of, explain=explain)
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags":
         if env := [f"{name}={shell_word(value)}" for name, value in advice.launch.env.items()]:
@@ -153,6 +147,7 @@ def wants_color() -> bool:
     )
 
 
-def takes_unicode() -> bool:
-    """Whether standard output can print characters outside ASCII."""
-    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+def paper() -> Paper:
+    """What texts are written on: the terminal, or a pipe of this encoding."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    return Paper(page_width(), wants_color(), unicode)

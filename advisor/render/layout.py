@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import isfinite
-from typing import NamedTuple
 
 from advisor.advice.explore.values import Bound, Within
 from advisor.domain.nouns import LaunchText
@@ -35,30 +35,37 @@ def heading(text: str, color: str | None = None) -> StyledLine:
     return line
 
 
-def finish(lines: Iterable[str], *, color: bool, unicode: bool) -> str:
-    """Join lines into text: made safe for the output, then styled where `color` is allowed."""
-    done = []
-    for line in lines:
-        text = safe(line, unicode=unicode)
-        if color and isinstance(line, StyledLine) and text:
-            from click import style
-
-            text = style(text, fg=line.color, bold=True)
-        done.append(text)
-    return "\n".join(done)
-
-
-class Paper(NamedTuple):
-    """What is written on; `width` in characters."""
+@dataclass(frozen=True)
+class Paper:
+    """What is written on: `width` in characters, at least 40; whether it takes colours, and more
+    than ASCII.
+    """
 
     width: int = 80
+    color: bool = False
+    unicode: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", max(self.width, MIN_WIDTH))
+
+    def text(self, lines: Iterable[str]) -> str:
+        """The lines as text that ends in a line feed: made safe for the output, then styled."""
+        done = []
+        for line in lines:
+            text = safe(line, unicode=self.unicode)
+            if self.color and isinstance(line, StyledLine) and text:
+                from click import style
+
+                text = style(text, fg=line.color, bold=True)
+            done.append(text)
+        return "\n".join(done) + "\n"
 
     def wrap(self, text: str, first: str = "", rest: str | None = None) -> list[str]:
         """Lines of at most `width` characters, indented by `first` and `rest` (None: as first)."""
         hanging = " " * len(first) if rest is None else rest
         lines = textwrap.wrap(
             " ".join(text.split()),
-            max(self.width, MIN_WIDTH),
+            self.width,
             initial_indent=first,
             subsequent_indent=hanging,
             break_long_words=False,
@@ -69,6 +76,9 @@ class Paper(NamedTuple):
     def item(self, text: str, sources: Sequence[str] = (), mark: str = "- ") -> list[str]:
         """A list item with its sources in brackets."""
         return self.wrap(text + source_tag(sources), mark)
+
+
+PAGE = Paper()
 
 
 def source_tag(sources: Sequence[str]) -> str:

@@ -13,9 +13,8 @@ from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Pla
 from advisor.engines.traits import traits
 from advisor.knowledge.age import stale_line
 from advisor.render.layout import (
-    MIN_WIDTH,
+    PAGE,
     Paper,
-    finish,
     heading,
     number,
     pack_command,
@@ -49,25 +48,21 @@ _HEAD = {
 
 def advice_text(
     advice: Advice,
-    width: int = 80,
-    color: bool = False,
+    paper: Paper = PAGE,
     *,
-    unicode: bool = True,
     source_of: SourceLookup | None = None,
     explain: bool = False,
 ) -> str:
-    """The answer as text that ends in a line feed: the first screen, with `explain` all behind it.
-
-    `width` in characters (at least 40), `color` allows ANSI sequences, `unicode=False` keeps to
-    ASCII, `source_of` resolves a source id for the sources at the end.
+    """The first screen, with `explain` all behind it; `source_of` resolves a source id for the
+    sources at the end.
     """
-    paper = Paper(width=max(width, MIN_WIDTH))
     lines = first_screen(advice, paper)
-    lines += details(advice, paper, source_of) if explain else paper.wrap(_more(advice))
-    return finish(lines, color=color, unicode=unicode) + "\n"
+    return paper.text(
+        lines + (details(advice, paper, source_of) if explain else paper.wrap(_more(advice)))
+    )
 
 
-def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
+def quiet_line(advice: Advice, paper: Paper = PAGE) -> str:
     """The answer in one line: decision, what it is about, gain with its 80 % interval, chance."""
     plan, gain, estimate = advice.candidate, advice.gain, advice.estimate
     parts: list[str] = [advice.decision]
@@ -78,7 +73,7 @@ def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
     elif plan is not None and estimate is not None and gain is not None:
         parts.append(f"{times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})")
         parts.append(f"chance of a gain {chance_words(gain, estimate)}")
-    return finish([", ".join(parts)], color=False, unicode=unicode) + "\n"
+    return paper.text([", ".join(parts)])
 
 
 def first_screen(advice: Advice, paper: Paper) -> list[str]:

@@ -56,7 +56,7 @@ def test_the_launch_names_the_file_and_the_largest_k() -> None:
 
 
 def test_what_is_shown_writes_the_file_first(tmp_path: Path) -> None:
-    for text in (answer().launch.text, advice_text(answer(), 80)):
+    for text in (answer().launch.text, advice_text(answer())):
         (line,) = {row.strip() for row in text.splitlines() if row.strip().startswith("printf ")}
         run(line, tmp_path)
         assert json.loads((tmp_path / "adaptive.json").read_text(encoding="utf-8")) == STEPS

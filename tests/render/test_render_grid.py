@@ -84,7 +84,7 @@ def test_every_first_screen_fits() -> None:
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_every_text_is_written_and_keeps_its_launch(width: int) -> None:
     for advice in answers():
-        assert advice_text(advice, width, unicode=False).isascii()
+        assert advice_text(advice, Paper(width, unicode=False)).isascii()
         words = shlex.split("\n".join(pack_launch(advice.launch, width)).replace("\\\n", "\n"))
         assert words == [
             *(f"{k}={v}" for k, v in advice.launch.env.items()),

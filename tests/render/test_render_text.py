@@ -71,7 +71,7 @@ def test_a_long_launch_squeezes_the_words_and_never_the_launch() -> None:
 @pytest.mark.parametrize("width", [40, 57, 76, 80, 100])
 @pytest.mark.parametrize("advice", ALL)
 def test_prose_keeps_to_the_width(advice: Advice, width: int) -> None:
-    for line in advice_text(advice, width, explain=True).splitlines():
+    for line in advice_text(advice, Paper(width), explain=True).splitlines():
         # an option and its value are never parted, and a command of the engine is given as it is
         assert len(line) <= width or "--" in line or "serve" in line, line
 
@@ -97,7 +97,7 @@ def test_hostile_names_stay_one_word(name: str) -> None:
 
 @pytest.mark.parametrize("advice", ALL)
 def test_plain_without_color_and_the_same_words_with_it(advice: Advice) -> None:
-    plain, colored = advice_text(advice), advice_text(advice, color=True)
+    plain, colored = advice_text(advice), advice_text(advice, Paper(color=True))
     assert ESCAPE not in plain
     assert ESCAPE in colored
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
@@ -112,8 +112,8 @@ def test_no_text_can_bring_its_own_escapes() -> None:
 
 def test_ascii_where_the_output_takes_no_more() -> None:
     advice = cases.on(reasons=(Reason(text="k ≥ 2 → “slower” – by 3 × 中"),))
-    assert 'k >= 2 -> "slower" - by 3 x ?' in advice_text(advice, unicode=False)
-    assert advice_text(advice, unicode=False).isascii()
+    assert 'k >= 2 -> "slower" - by 3 x ?' in advice_text(advice, Paper(unicode=False))
+    assert advice_text(advice, Paper(unicode=False)).isascii()
     assert "k ≥ 2 → “slower” – by 3 × 中" in advice_text(advice)
 
 

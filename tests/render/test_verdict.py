@@ -10,11 +10,12 @@ from advisor import recommend
 from advisor.advice.objectives import p_objective
 from advisor.domain.nouns import Advice
 from advisor.engines import no_mtp_answer
+from advisor.render.layout import Paper
 from advisor.render.text import advice_text
 
 
 def screen(advice: Advice, width: int = 80) -> str:
-    return " ".join(advice_text(advice, width).split())
+    return " ".join(advice_text(advice, Paper(width)).split())
 
 
 @pytest.mark.parametrize("limit", [10.0, 100.0, 400.0])

@@ -21,11 +21,12 @@ from advisor.render.explore.text import policy_text, sweep_text
 from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import report_text
 from advisor.render.forms import FORMS, STARTS
+from advisor.render.layout import Paper
 from advisor.render.own_runs import ab_json, ab_text, runs_json, runs_text
 from advisor.render.text import advice_text
 
 FILE_CHARACTERS = 4_000_000
-WIDTH = 100
+PAPER = Paper(100)
 Told = tuple[str, dict[str, Any]]  # what a tool answers: a text to read, and the JSON
 
 
@@ -76,8 +77,8 @@ def recommend(asked: LaunchQuestion) -> Told:
     the launch command.
     """
     if (policy := answers.policy(asked.plain())) is not None:
-        return policy_text(policy, WIDTH, unicode=True), POLICY.json(policy)
-    return advice_text(answer(asked), width=WIDTH), answer_json(asked)
+        return policy_text(policy, PAPER), POLICY.json(policy)
+    return advice_text(answer(asked), PAPER), answer_json(asked)
 
 
 def launch(asked: LaunchArguments) -> Told:
@@ -91,7 +92,7 @@ def launch(asked: LaunchArguments) -> Told:
 def sweep(asked: Variation) -> Told:
     """Gain against load for each k: where speculation pays and where it stops to."""
     found = swept_for(asked)
-    return sweep_text(found, width=WIDTH), sweep_json(found)
+    return sweep_text(found, PAPER), sweep_json(found)
 
 
 def compare(asked: sheets.Sides) -> Told:
@@ -99,13 +100,13 @@ def compare(asked: sheets.Sides) -> Told:
     models, quantisations, engines, or releases of an engine.
     """
     found = sheets.compare_choices(asked)
-    return comparison.comparison_text(*found, width=WIDTH), comparison.comparison_json(*found)
+    return comparison.comparison_text(*found, PAPER), comparison.comparison_json(*found)
 
 
 def why_not(asked: sheets.Doubt) -> Told:
     """Why the answer is another than this k, engine, quantisation, model or hardware."""
     found = sheets.explain_why_not(asked)
-    return comparison.why_not_text(found, width=WIDTH), comparison.why_not_json(found)
+    return comparison.why_not_text(found, PAPER), comparison.why_not_json(found)
 
 
 def plan(asked: sheets.MixForm) -> Told:
@@ -113,7 +114,7 @@ def plan(asked: sheets.MixForm) -> Told:
     speculation, with the gain, memory and objectives of each layout.
     """
     found = sheets.make_plan(asked)
-    return plan_text(found, width=WIDTH), mix_plan_json(found)
+    return plan_text(found, PAPER), mix_plan_json(found)
 
 
 def validate(pasted: sheets.PastedText) -> Told:
@@ -145,7 +146,7 @@ def _upload(name: str, text: str) -> list[uploads.Upload]:
 def results(asked: ResultsArguments) -> Told:
     """What a benchmark's output holds: its runs with their load, speeds and accepted drafts."""
     runs = uploads.runs_in(_upload("off", asked.off))
-    return runs_text(runs, WIDTH), runs_json(runs)
+    return runs_text(runs, PAPER.width), runs_json(runs)
 
 
 def _setting(asked: uploads.RunOptions) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def ab(asked: AbArguments) -> Told:
     """
     off, on = _upload("off", asked.off), _upload("on", asked.on)
     report = uploads.verdict(off, on, (), _setting(asked))
-    return ab_text(report, WIDTH), ab_json(report)
+    return ab_text(report, PAPER.width), ab_json(report)
 
 
 def calibrate(asked: CalibrateArguments) -> Told:

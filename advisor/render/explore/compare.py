@@ -12,11 +12,10 @@ from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Interval
 from advisor.render.json_out import ANSWER
 from advisor.render.layout import (
-    MIN_WIDTH,
+    PAGE,
     Paper,
     Rows,
     columns,
-    finish,
     heading,
     number,
     users_size,
@@ -27,16 +26,13 @@ from advisor.render.objects import Shape, list_of, schema_of
 _SPEEDS = {"output_tok_s": "tok/s", "tpot_ms": "TPOT ms", "ttft_ms": "TTFT ms"}
 
 
-def comparison_text(
-    found: Comparison, rate: Rate, width: int = 80, color: bool = False, *, unicode: bool = True
-) -> str:
+def comparison_text(found: Comparison, rate: Rate, paper: Paper = PAGE) -> str:
     """A column for each choice, then what makes the difference."""
-    paper = Paper(width=max(width, MIN_WIDTH))
     lines = columns(comparison_rows(found, rate), paper)
     lines += ["", heading("Differences")]
     for line in found.differences:
         lines += paper.item(line)
-    return finish(lines, color=color, unicode=unicode) + "\n"
+    return paper.text(lines)
 
 
 def comparison_rows(found: Comparison, rate: Rate) -> Rows:
@@ -62,15 +58,12 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
     return rows
 
 
-def why_not_text(
-    found: WhyNot, width: int = 80, color: bool = False, *, unicode: bool = True
-) -> str:
+def why_not_text(found: WhyNot, paper: Paper = PAGE) -> str:
     """The answer in a sentence, then its reasons."""
-    paper = Paper(width=max(width, MIN_WIDTH))
     lines: list[str] = [heading(line) for line in paper.wrap(found.head)]
     for line in found.reasons:
         lines += paper.item(line)
-    return finish(lines, color=color, unicode=unicode) + "\n"
+    return paper.text(lines)
 
 
 # ---------------------------------------------------------------- cells

@@ -5,14 +5,13 @@ plan` describes.
 from __future__ import annotations
 
 from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
-from advisor.render.layout import MIN_WIDTH, Paper, columns, finish, heading, number, percent
+from advisor.render.layout import PAGE, Paper, columns, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of
 from advisor.render.text_sections import METHOD_NAMES
 
 
-def plan_text(made: MixPlan, width: int = 80, color: bool = False, *, unicode: bool = True) -> str:
-    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
-    paper = Paper(width=max(width, MIN_WIDTH))
+def plan_text(made: MixPlan, paper: Paper = PAGE) -> str:
+    """The whole answer as text that ends in a line feed."""
     lines: list[str] = [heading(line) for line in paper.wrap(f"Run {made.best.title}")]
     for line in made.why:
         lines += paper.item(line)
@@ -22,7 +21,7 @@ def plan_text(made: MixPlan, width: int = 80, color: bool = False, *, unicode: b
         lines += ["", *_layout(one, paper)]
     lines += ["", *paper.wrap("Gains are against one server without speculation, each class by its "
                               "own goal, the mean weighted by requests at once.")]  # fmt: skip
-    return finish(lines, color=color, unicode=unicode) + "\n"
+    return paper.text(lines)
 
 
 def _setting(made: MixPlan) -> str:

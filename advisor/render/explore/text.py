@@ -23,10 +23,9 @@ from advisor.render.explore.chart import (
     title,
 )
 from advisor.render.layout import (
-    MIN_WIDTH,
+    PAGE,
     Paper,
     columns,
-    finish,
     heading,
     k_text,
     number,
@@ -44,9 +43,8 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LINES = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
 
 
-def sweep_text(found: Sweep, width: int = 80, color: bool = False, *, unicode: bool = True) -> str:
-    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
-    paper = Paper(width=max(width, MIN_WIDTH))
+def sweep_text(found: Sweep, paper: Paper = PAGE) -> str:
+    """The whole answer as text that ends in a line feed."""
     lines: list[str] = []
     if found.within:  # what was asked first
         lines += [heading("Users within the objectives"), *within_lines(found.within, paper), ""]
@@ -55,18 +53,18 @@ def sweep_text(found: Sweep, width: int = 80, color: bool = False, *, unicode: b
         lines += [heading(title(found)), "", *_table(found, found.loads, paper)]
     for count, chart in enumerate(drawn):
         lines += [""] if count else []
-        lines += _section(found, chart, paper, unicode, plot=count < MOST_CHARTS)
+        lines += _section(found, chart, paper, plot=count < MOST_CHARTS)
     lines += _costs(found)
     lines += _pairs(found, paper)
-    return finish(lines, color=color, unicode=unicode) + "\n"
+    return paper.text(lines)
 
 
-def _section(found: Sweep, chart: Chart, paper: Paper, unicode: bool, plot: bool) -> list[str]:
+def _section(found: Sweep, chart: Chart, paper: Paper, plot: bool) -> list[str]:
     lines: list[str] = [heading(line) for line in paper.wrap(chart.title)]
     goal = GOAL_NAMES[found.request.goal]
     lines += paper.wrap(f"Gain in {goal} (percent, median) against {chart.x_label}:")
     if plot:
-        lines += plot_lines(chart, paper.width, unicode)
+        lines += plot_lines(chart, paper)
     lines += ["", *_table(found, chart.loads, paper), ""]
     for line in (*higher_medians(chart), *crossings(chart), *documented_losses(chart)):
         lines += paper.item(line)
@@ -75,13 +73,13 @@ def _section(found: Sweep, chart: Chart, paper: Paper, unicode: bool, plot: bool
     return lines
 
 
-def plot_lines(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]:
+def plot_lines(chart: Chart, paper: Paper) -> list[str]:
     """The curves as lines of digits, each the k of its curve; measured pairs as `o`."""
     import plotext
 
     plotext.clear_figure()
     plotext.theme("clear")
-    plotext.plotsize(width, PLOT_LINES)
+    plotext.plotsize(paper.width, PLOT_LINES)
     spread = min(curve.x[0] for curve in chart.curves) > 0
     at = log2 if spread else float
     for curve in chart.curves:
@@ -90,7 +88,9 @@ def plot_lines(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]
     if seen:
         plotext.scatter([at(p.x) for p in seen], [p.gain for p in seen], marker=MEASURED)
     plotext.hline(0)
-    ticks = _ticks(sorted({x for curve in chart.curves for x in curve.x}), 9 if width > 70 else 5)
+    ticks = _ticks(
+        sorted({x for curve in chart.curves for x in curve.x}), 9 if paper.width > 70 else 5
+    )
     plotext.xticks([at(x) for x in ticks], [number(x) for x in ticks])
     low, high = plotext_limits(chart)
     plotext.ylim(low, high)
@@ -99,11 +99,11 @@ def plot_lines(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]
     text = _ANSI.sub("", plotext.build())
     plotext.clear_figure()
     lines = [line.rstrip() for line in text.splitlines()]
-    lines = lines if unicode else [line.translate(_LINES) for line in lines]
+    lines = lines if paper.unicode else [line.translate(_LINES) for line in lines]
     marks = [f"{DIGITS[c.k]} k={c.k}" for c in chart.curves]
     if seen:
         marks.append(f"{MEASURED} measured")
-    return [*lines, *Paper(width=width).wrap(", ".join(marks), "  ")]
+    return [*lines, *paper.wrap(", ".join(marks), "  ")]
 
 
 def plotext_limits(chart: Chart) -> tuple[float, float]:
@@ -223,9 +223,9 @@ ADAPTIVE = "SD431"  # where the engine's own adaptive verification was measured
 MOST_ROWS = 8  # of the table of loads, the ends among them
 
 
-def policy_text(policy: Policy, width: int = 80, color: bool = False, *, unicode: bool) -> str:
+def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
     """The screen as text that ends in a line feed."""
-    paper, ranges, request = Paper(width=max(width, MIN_WIDTH)), policy.ranges, policy.sweep.request
+    ranges, request = policy.ranges, policy.sweep.request
     loads = ranges.loads
     asked = f"{loads[0].requests} to {loads[-1].requests} requests"
     name = METHOD_NAMES.get(ranges.method, ranges.method)
@@ -261,7 +261,7 @@ def policy_text(policy: Policy, width: int = 80, color: bool = False, *, unicode
     lines += pack_launch(off if policy.decision == "off" else run, paper.width)
     span = f"{loads[0].requests}..{loads[-1].requests}"
     lines += paper.wrap(f"All loads and k: advisor sweep --vary concurrency={span}")
-    return finish(lines, color=color, unicode=unicode) + "\n"
+    return paper.text(lines)
 
 
 def _loads_table(policy: Policy, paper: Paper) -> list[str]:

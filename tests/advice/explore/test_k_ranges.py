@@ -121,7 +121,7 @@ def test_ranges_that_pay_are_the_policy_and_its_launch() -> None:
     assert "--speculative-adaptive-config" in chosen.launch.argv and chosen.launch.files
     assert chosen.ranges.pays and chosen.ranges.static_k == 3 and chosen.ranges.gain > 1.0
     assert [row.k for row in chosen.ranges.loads] == [3, 3, 3, 0, 0]
-    text = policy_text(chosen, unicode=True)
+    text = policy_text(chosen)
     assert "k by batch size" in text and "--speculative-adaptive-config" in text
 
 

@@ -20,7 +20,7 @@ from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.render.explore.plan import mix_plan_json, plan_text
-from advisor.render.layout import number
+from advisor.render.layout import Paper, number
 from advisor.render.schema import named_schema
 from tests.advice.explore.test_sweep import questions
 
@@ -167,7 +167,7 @@ def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: WorkMix) -> Non
             assert {seen.name for seen in one.results} == {w.name for w in mix.classes}
     text = plan_text(made)
     assert max(map(len, text.splitlines())) <= 80
-    assert plan_text(made, unicode=False).isascii()
+    assert plan_text(made, Paper(unicode=False)).isascii()
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.chart import charts, crossings
 from advisor.render.explore.plot import picture_bytes, png, svg
 from advisor.render.explore.text import sweep_text
+from advisor.render.layout import Paper
 
 SVG = "{http://www.w3.org/2000/svg}"
 LOADS = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -33,11 +34,11 @@ def small_sweep() -> Sweep:
 
 def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None:
     for width in (60, 80, 100):
-        text = sweep_text(small_sweep, width)
+        text = sweep_text(small_sweep, Paper(width))
         assert "\x1b" not in text
         free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
         assert max(map(len, free)) <= width, width
-    text = sweep_text(small_sweep, 80)
+    text = sweep_text(small_sweep)
     for word in (
         "k=1",
         "o measured",
@@ -47,11 +48,11 @@ def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None
         "one fixed k",
     ):
         assert word in text
-    assert sweep_text(small_sweep, 80, unicode=False).isascii()
+    assert sweep_text(small_sweep, Paper(unicode=False)).isascii()
 
 
 def test_every_curve_and_pair_is_in_the_plot(small_sweep: Sweep) -> None:
-    text = sweep_text(small_sweep, 80)
+    text = sweep_text(small_sweep)
     plot = text[text.index("┌") : text.index("└")]
     for mark in "1234o":
         assert mark in re.sub(r"[-+]\d+┤", "", plot), mark
