@@ -7,6 +7,7 @@ itself, and a cross-site request may only be a visit of a page.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -167,7 +168,7 @@ class Guard:
             return  # no web sockets
         refusal = self.refusal(scope)
         if refusal is not None:
-            await _answer_refusal(send, *refusal)
+            await _answer_refusal(send, scope["path"], *refusal)
             return
         limit = FILES_BYTES if scope["path"].startswith(self.files) else FORM_BYTES
         bounded = _BoundedBody(receive, limit)
@@ -190,7 +191,7 @@ class Guard:
             if not bounded.exceeded:
                 raise
         if bounded.exceeded:
-            await _answer_refusal(send, 413, f"more than the {limit >> 20} MiB that are read")
+            await _answer_refusal(send, scope["path"], 413, _too_large(limit))
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """(status, why) for a request that is not ours, None for one that is."""
@@ -212,7 +213,7 @@ class Guard:
         limit = FILES_BYTES if scope["path"].startswith(self.files) else FORM_BYTES
         length = headers.get(b"content-length", ["0"])[0]
         if length.isdigit() and int(length) > limit:
-            return 413, f"more than the {limit >> 20} MiB that are read"
+            return 413, _too_large(limit)
         return None
 
 
@@ -239,10 +240,15 @@ class _BoundedBody:
         return message
 
 
-async def _answer_refusal(send: Send, status: int, why: str) -> None:
-    body = f"{why}\n".encode()
+def _too_large(limit: int) -> str:
+    return f"more than the {limit >> 20} MiB that are read"
+
+
+async def _answer_refusal(send: Send, path: str, status: int, why: str) -> None:
+    of_api = path.startswith("/api/")
+    body = (json.dumps({"error": why}) if of_api else f"{why}\n").encode()
     head = [
-        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-type", b"application/json" if of_api else b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]

@@ -31,7 +31,7 @@ def page() -> Iterator[TestClient]:
 )  # fmt: skip
 def test_a_name_that_is_not_ours_is_not_answered(page: TestClient, host: str) -> None:
     got = page.get(QUESTION, headers={"host": host})
-    assert got.status_code == 421 and "gb10" not in got.text
+    assert got.status_code == 421 and "gb10" not in got.text and list(got.json()) == ["error"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,8 @@ def test_a_link_from_another_site_may_be_followed_but_not_fetched(page: TestClie
 
 def test_bodies_are_bounded_whether_their_length_is_told_or_not(page: TestClient) -> None:
     large = b"x" * (FORM_BYTES + 1)
-    assert page.post("/api/validate", content=large).status_code == 413
+    got = page.post("/api/validate", content=large)
+    assert (got.status_code, got.json()) == (413, {"error": "more than the 2 MiB that are read"})
 
     def pieces() -> Iterator[bytes]:
         for _ in range(FORM_BYTES // 2**16 + 2):
@@ -77,7 +78,12 @@ def test_bodies_are_bounded_whether_their_length_is_told_or_not(page: TestClient
     form = {"content-type": "multipart/form-data; boundary=x"}
     for address in ("/part/check", "/check", "/part/mix"):
         assert page.post(address, content=pieces(), headers=form).status_code == 413
-    assert page.get("/?x=" + "y" * 40_000).status_code == 414
+    for address, kind_of in (
+        ("/", "text/plain; charset=utf-8"),
+        ("/api/rules", "application/json"),
+    ):
+        got = page.get(f"{address}?x=" + "y" * 40_000)
+        assert (got.status_code, got.headers["content-type"]) == (414, kind_of)
 
 
 def test_a_form_has_a_bounded_number_of_files_and_fields(page: TestClient) -> None:
