@@ -90,25 +90,3 @@ def test_the_command_that_a_page_shows_asks_the_same(page: TestClient) -> None:
     words = shlex.split(texts(page.get(f"/?{address}").text, "command-text"))
     ran = run(*words[1:], "--format", "json")
     assert json.loads(ran.out) == page.get(f"/api/recommend?{address}").json()
-
-
-def test_the_errors_are_the_sentences_of_the_command_line(page: TestClient) -> None:
-    said = page.get("/api/recommend?hw=rtx39090").json()["error"]
-    assert said in run("recommend", "--hw", "rtx39090").err
-
-
-@pytest.mark.parametrize("form", ["compose", "systemd", "k8s", "quadlet", "docker-run"])
-def test_the_launch_in_every_form(page: TestClient, form: str) -> None:
-    address = urlencode({"hw": "gb10", "concurrency": 16})
-    ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", form)
-    assert page.get(f"/api/launch/{form}?{address}").text == ran.out
-    assert texts(page.get(f"/?{address}&form={form}").text, "launch-text") == ran.out
-
-
-def test_a_sweep(page: TestClient) -> None:
-    ran = run("sweep", "--hw", "gb10", "--vary", "concurrency=1..64", "--vary", "k=0..3",
-              "--format", "json")  # fmt: skip
-    got = page.get("/api/sweep?hw=gb10&vary=concurrency%3D1..64&vary=k%3D0..3")
-    assert got.json() == json.loads(ran.out)
-    refused = page.get("/api/sweep?hw=gb10&vary=concurrency%3D1..100000/2000")
-    assert refused.status_code == 400 and "400 of one request" in refused.json()["error"]

@@ -121,30 +121,6 @@ def test_no_file_outside_is_served(page: TestClient, path: str) -> None:
     assert got.status_code in (400, 404) and "root:" not in got.text and "import" not in got.text
 
 
-def test_names_are_never_paths(
-    page: TestClient, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a request names is opened nowhere: not as a file, a machine, hardware or a model."""
-    secret = tmp_path / "secret.yaml"
-    secret.write_text("id: leaked\nname: leaked\n")
-    opened: list[str] = []
-    real = open
-
-    def watch(file: Any, *more: Any, **named: Any) -> Any:
-        opened.append(str(file))
-        return real(file, *more, **named)
-
-    monkeypatch.setattr("builtins.open", watch)
-    for name in ("hw", "model", "quant", "engine", "machine"):
-        got = page.get("/api/recommend", params={"hw": "gb10", name: str(secret)})
-        assert got.status_code == 400 or "leaked" not in got.text
-    page.post(
-        "/api/validate", json={"text": f"vllm serve x --config {secret}", "name": str(secret)}
-    )
-    page.post("/api/results", files=[("files", (str(secret), b"{}"))])
-    assert not [name for name in opened if str(tmp_path) in name]
-
-
 def handlers(text: str) -> list[str]:
     """Attributes that would run a script."""
     found: list[str] = []
