@@ -116,8 +116,7 @@ def spec_config_without_k(case: Case) -> Hits:
 def spec_config_without_model(case: Case) -> Hits:
     """--speculative-config that names no drafter: neither a model nor a method that needs none.
 
-    Why: an absent method is taken for draft_model, which needs a model: the server stops with
-    "num_speculative_tokens was provided but without speculative model".
+    Why: an absent method is taken for draft_model, which needs a model: the server stops.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"num_speculative_tokens":2}'
     Good: with "method":"mtp","num_speculative_tokens":2 for "num_speculative_tokens":2
     Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py

@@ -151,8 +151,8 @@ def spec_numbers_without_type(case: Case) -> Hits:
 def sglang_algorithm_unknown(case: Case) -> Hits:
     """A speculative algorithm that SGLang does not have, such as vLLM's `mtp`.
 
-    Why: since 0.5.12 the parser takes any word, and the server stops with "Unknown speculative
-    algorithm name". The model's own MTP head is NEXTN here.
+    Why: the parser takes any word since 0.5.12, and the server stops. The own MTP head is NEXTN
+    here.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm MTP
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py

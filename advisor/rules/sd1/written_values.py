@@ -62,8 +62,7 @@ def flag_needs_value(case: Case) -> Hits:
 def options_cut_off(case: Case) -> Hits:
     r"""Options on lines that are not part of the command.
 
-    Why: the command ends where no backslash does, and at a comment: the server starts without the
-    options below.
+    Why: the command ends where no backslash does, and at a comment.
     Bad:
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
           # --enforce-eager \

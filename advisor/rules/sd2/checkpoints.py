@@ -88,8 +88,7 @@ def gguf_without_mtp(case: Case) -> Hits:
 def mtp_head_unusable(case: Case) -> Hits:
     """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
 
-    Why: a model without an MTP layer is refused. Where only the checkpoint lacks it, the loader
-    says nothing, acceptance is 0 to 1 %, and every draft pass is wasted.
+    Why: where only the checkpoint lacks it, the loader says nothing and acceptance is 0 to 1 %.
     Bad: vllm serve Qwen/Qwen3-32B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
@@ -185,8 +184,7 @@ def remote_code(case: Case) -> Hits:
 def draft_vocabulary(case: Case) -> Hits:
     """A draft model with another vocabulary than the model that it drafts for.
 
-    Why: draft tokens are numbers of the target's vocabulary: vLLM and SGLang refuse unequal sizes,
-    llama-server gives up drafting or translates each token.
+    Why: draft tokens are numbers of the target's vocabulary.
     Bad: vllm serve meta-llama/Llama-3.3-70B-Instruct --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good: with Qwen/Qwen3-32B for meta-llama/Llama-3.3-70B-Instruct

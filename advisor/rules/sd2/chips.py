@@ -105,7 +105,6 @@ def quant_below_device(case: Case) -> Hits:
     """A quantisation or a type that the engine has no kernel for on the device.
 
     Why: the engine compares the method's least compute capability with the device and stops.
-    SGLang's kernel for GPTQ experts takes float16 alone.
     Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Sources: vllm-project/vllm#1157; sgl-project/sglang#20599; sgl-project/sglang#36822

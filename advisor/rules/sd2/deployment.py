@@ -185,8 +185,7 @@ def rollout_surge(case: Case) -> Hits:
 def container_without_gpu(case: Case) -> Hits:
     r"""A container that gets no device of the kind that its image is built for.
 
-    Why: a container sees the devices that it asks for, where the host's default runtime adds none.
-    vLLM and SGLang stop without; llama-server runs on the processor.
+    Why: vLLM and SGLang stop without one; llama-server runs on the processor.
     Bad:
         docker run --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
     Good: with --gpus all --ipc=host for --ipc=host

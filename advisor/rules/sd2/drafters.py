@@ -135,8 +135,7 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
 def drafter_k_too_high(case: Case) -> Hits:
     """More draft tokens than the published drafter was made for.
 
-    Why: NVIDIA's throughput head for gpt-oss-120b drafts one token; with 3 it cost 45 % of the
-    speed at 32 requests. A block drafter drafts its block and no more.
+    Why: with 3 draft tokens a head for one cost 45 % of the speed at 32 requests.
     Bad: vllm serve openai/gpt-oss-120b --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
@@ -199,8 +198,7 @@ def sglang_drafter_missing(case: Case) -> Hits:
 def drafter_of_another_model(case: Case) -> Hits:
     """A published EAGLE or DFlash drafter beside a model that it was not trained for.
 
-    Why: it reads the hidden states of its own model. Where the widths differ the server stops;
-    where they agree (Qwen3-14B and 32B) next to nothing is accepted.
+    Why: it reads the hidden states of its own model: another width stops the server.
     Bad: vllm serve Qwen/Qwen3-14B --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'

@@ -134,8 +134,7 @@ def quantised_v_without_flash(case: Case) -> Hits:
 def external_draft_on_hybrid(case: Case) -> Hits:
     """A separate draft model for a hybrid target under llama.cpp.
 
-    Why: the recurrent state cannot be rolled back by the token. Older builds refuse the draft
-    model; newer ones run at a quarter of the baseline speed (30.9 against 115.7 tok/s).
+    Why: the recurrent state is not rolled back by the token (115.7 fell to 30.9 tok/s).
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
         /models/Qwen3.5-0.8B.gguf --spec-type draft-simple --spec-draft-n-max 8
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf --spec-type
@@ -295,8 +294,7 @@ def llama_sampler_assert(case: Case) -> Hits:
 def llama_mtp_embeddings(case: Case) -> Hits:
     """MTP on a server of embeddings or reranking.
 
-    Why: the MTP context took over the pooling of the target, and its graph has no tensor to pool:
-    the server ends in GGML_ASSERT "missing result_norm/result_embd tensor" while it loads.
+    Why: the MTP context took over the pooling of the target, and its graph has no tensor to pool.
     Bad (version=b10262): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --embeddings --spec-type
         draft-mtp --parallel 1
     Good (version=b10605): the same
@@ -317,8 +315,7 @@ def llama_mtp_embeddings(case: Case) -> Hits:
 def llama_draft_kv_on_host(case: Case) -> Hits:
     """Drafting with the KV cache in system memory.
 
-    Why: the drafts' own cache follows --no-kv-offload, and is copied to the device for each draft
-    token: 19.2 against 27.2 tok/s at 65,536 tokens with a cache of the drafts in video memory.
+    Why: the drafts' own cache follows --no-kv-offload: 19.2 against 27.2 tok/s at 65,536 tokens.
     Bad: llama-server -m /models/Qwen3.8-27B-MTP-Q4_K_M.gguf --parallel 1 --no-kv-offload
         --spec-type draft-mtp --spec-draft-n-max 4
     Good: without --no-kv-offload

@@ -98,8 +98,7 @@ def expert_parallel(case: Case) -> bool:
 def tp_kv_heads(case: Case) -> Hits:
     """Tensor parallelism against the number of attention and KV heads.
 
-    Why: sizes that do not divide the attention heads, or share the KV heads unevenly, are refused.
-    More GPUs than KV heads keep copies of the KV cache and win no memory.
+    Why: uneven shares are refused; more GPUs than KV heads keep copies and win no memory.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 4
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 2
     Sources: sgl-project/sglang#10852; vllm-project/recipes#335; vllm 0.33.0 vllm/config/model.py

@@ -129,10 +129,9 @@ def other_family(case: Case) -> Hits:
 def speculation_beside(case: Case) -> Hits:
     """Speculation beside an option that the release refuses with it, or that takes its effect away.
 
-    Why: SGLang runs LoRA, pipelines and DP attention beside some algorithms alone, vLLM's adaptive
-    verification not beside LoRA, pipelines, eager mode or Gated DeltaNet; a drafter's keys and
-    values do not reach the server that decodes; and experts in the machine's memory make each
-    drafted token dear.
+    Why: SGLang drafts beside LoRA, pipelines and DP attention with some algorithms alone; a
+    drafter's keys and values do not reach the server that decodes; experts on the host make drafts
+    dear.
     Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
         --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
         --enable-lora --lora-paths a=/x
@@ -179,8 +178,7 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
 def sparse_attention_without_kernel(case: Case) -> Hits:
     """A model with sparse attention on an NVIDIA card that no released kernel serves.
 
-    Why: every backend of sparse MLA asks for compute capability 9, 10 or 12; on others the server
-    stops with "No valid attention backend found".
+    Why: every backend of sparse MLA asks for compute capability 9, 10 or 12; others find none.
     Bad (hw=a100-80gb, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
     Good (hw=h200, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
     """

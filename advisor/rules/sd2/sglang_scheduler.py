@@ -33,8 +33,7 @@ LOW = table("compatibility")["low_conservativeness"]
 def sglang_extra_buffer_missing(case: Case) -> Hits:
     """Speculation on a hybrid with the radix cache but without extra_buffer state slots.
 
-    Why: 0.5.10 to 0.5.13 refuse to start on CUDA; 0.5.9 drops the cache; from 0.5.14 on `auto` is
-    right.
+    Why: 0.5.10 to 0.5.13 refuse to start on CUDA; 0.5.9 drops the cache; later `auto` is right.
     Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
     Good (version=0.5.10): with --mamba-scheduler-strategy extra_buffer added
@@ -155,8 +154,7 @@ def sglang_mamba_crash(case: Case) -> Hits:
 def sglang_running_requests_capped(case: Case) -> Hits:
     """Speculation without --max-running-requests: SGLang sets 48.
 
-    Why: above 48 concurrent requests the others are queued, and a comparison with a server without
-    speculation is not fair.
+    Why: the others are queued, and a comparison with a server without speculation is not fair.
     Bad (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
     Good (concurrency=64): with --max-running-requests 64 added

@@ -14,8 +14,7 @@ GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 def sglang_spec_triple(case: Case) -> Hits:
     """SGLang's three speculation numbers: some without the others, or more tokens than a tree has.
 
-    Why: steps, topk and draft tokens are given together or not at all; a part stops the server, and
-    so do more draft tokens than steps and topk make.
+    Why: a part of the three stops the server, as do more tokens than steps and topk make.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-draft-tokens 4
     Good: with --speculative-num-steps 3 --speculative-eagle-topk 1 added

@@ -17,8 +17,7 @@ WHAT = "Use tensor parallelism instead, or drop speculation."
 def mtp_gdn_illegal_access(case: Case) -> Hits:
     """MTP on a hybrid (GDN) model with a vLLM release whose verify path can read outside the state.
 
-    Why: workers die with an illegal memory access after minutes of long or multi-turn traffic, not
-    at boot. Fewer draft tokens make it rarer; disabling speculation is the only workaround.
+    Why: workers die after minutes of long or multi-turn traffic, not at boot.
     Bad (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8
@@ -41,8 +40,7 @@ def mtp_gdn_illegal_access(case: Case) -> Hits:
 def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
 
-    Why: a state that still holds rejected drafts is cached: later hits leak tool calls, lose
-    needles or return nothing. A warning from k 2 on and for agents, else a note.
+    Why: a state that holds rejected drafts is cached: hits lose needles. A note where k is 1.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1): with --no-enable-prefix-caching for --enable-prefix-caching

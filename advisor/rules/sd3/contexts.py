@@ -42,8 +42,7 @@ BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the in
 def context_exceeds_pool(case: Case) -> Hits:
     """One request of the maximum length, or what llama-server reserves, exceeds the KV pool.
 
-    Why: vLLM refuses to start; SGLang cuts the length that it admits; with llama-server a part lies
-    in system memory, where drafts lost (0.71x and 0.83x on an RX 9070 XT).
+    Why: vLLM refuses to start, SGLang admits less; drafts lost in llama-server (0.71x, 0.83x).
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
     Sources: advisor memory bill; noonghunna/club-3090
@@ -106,8 +105,7 @@ def _slots_beyond(case: Case, found: MemoryBill) -> Hits:
 def request_exceeds_context(case: Case) -> Hits:
     """Requests of this size are longer than the configured length per request.
 
-    Why: vLLM and SGLang refuse such requests; llama-server divides -c by its slots, so that four
-    slots of -c 16384 hold 4096 tokens each, and refuses or truncates.
+    Why: vLLM and SGLang refuse them; llama-server divides -c by its slots, and may truncate.
     Bad (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
     Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
     Sources: llama-server 0.5.0 --help: --ctx-size, --parallel; vllm and sglang request checks
@@ -159,8 +157,7 @@ def slots_share_context(case: Case) -> Hits:
 def context_beyond_model(case: Case) -> Hits:
     """A context longer than the model was made for.
 
-    Why: vLLM and SGLang compare it with config.json and refuse to start, unless a variable or a
-    stretched position encoding allows it; llama-server caps the context or answers badly beyond.
+    Why: vLLM and SGLang refuse to start; llama-server caps the context or answers badly beyond.
     Bad: vllm serve Qwen/Qwen3-32B --max-model-len 131072
     Good: vllm serve Qwen/Qwen3-32B --max-model-len 40960
     Sources: vllm vllm/config/model.py (_get_and_verify_max_len); sglang

@@ -133,8 +133,7 @@ def kv_pool_too_small(case: Case) -> Hits:
 def mtp_memory_tight(case: Case) -> Hits:
     """Speculation takes its share of a KV pool that the load nearly fills.
 
-    Why: the head's weights, a state slot per draft token and request, and padding come out of the
-    pool: 10 % of the tokens on a GB10, 22.8 % on an H200. Requests then wait.
+    Why: the head, a state slot per draft token and padding come out of it: 10 to 22.8 %.
     Bad (hw=gb10, concurrency=64, ctx=8192): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --gpu-memory-utilization 0.45 --max-num-seqs 64 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
@@ -172,8 +171,7 @@ def mtp_memory_tight(case: Case) -> Hits:
 def unified_memory_overcommit(case: Case) -> Hits:
     """A memory share above 0.80 on a machine whose CPU and GPU share one memory.
 
-    Why: what the GPU allocates there cannot be swapped; the system runs dry and freezes hard, up to
-    a power cycle. vLLM's default share (0.90, from 0.20.2 on 0.92) is already too much.
+    Why: what the GPU allocates there cannot be swapped; the system runs dry and freezes hard.
     Bad (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.92
     Good (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.75
     """
@@ -210,8 +208,7 @@ def unified_memory_overcommit(case: Case) -> Hits:
 def gdn_prefill_oom(case: Case) -> Hits:
     """Long prompts of a hybrid (GDN) model on one small card under vLLM.
 
-    Why: the GDN prefill keeps 500 MiB of live tensors: a request of 50,000 tokens fails on a 38 to
-    50 MiB allocation after a healthy start.
+    Why: the GDN prefill keeps 500 MiB of live tensors: a request of 50,000 tokens fails.
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2
     Good (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 32768 --max-num-seqs 2
     Sources: noonghunna/club-3090 CLIFFS

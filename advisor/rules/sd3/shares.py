@@ -41,8 +41,7 @@ _TRANSFERS = lazy_re(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*
 def memory_shares_exceed_device(case: Case) -> Hits:
     """Services of one file claim more than the whole memory of a device that they share.
 
-    Why: each engine's memory share is a part of the device's total memory, not of what is free; the
-    second server fails, or on unified memory the machine freezes.
+    Why: a memory share is a part of the device's total memory, not of what is free.
     Bad:
         services:
           chat:

@@ -30,8 +30,7 @@ SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
 def mamba_blocks_below_slots(case: Case) -> Hits:
     """More sequences than a hybrid has states for, or the large default at a long context.
 
-    Why: every sequence needs a state block, and one more per draft token. With fewer blocks than
-    --max-num-seqs (default 256 to 1024) graph capture aborts.
+    Why: every sequence needs a state block, and one more per draft token.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
     Sources: vllm-project/recipes#551
@@ -93,8 +92,7 @@ def _blocks(case: Case) -> int | None:
 def slots_far_from_load(case: Case) -> Hits:
     """The number of request slots does not fit the load.
 
-    Why: with fewer slots requests queue; with many more, graphs, state slots and, in llama-server,
-    context are reserved in vain.
+    Why: with fewer slots requests queue; with many more, graphs and states are reserved in vain.
     Bad (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
     Sources: seed000
@@ -128,8 +126,7 @@ def slots_far_from_load(case: Case) -> Hits:
 def tp_too_wide(case: Case) -> Hits:
     """Tensor parallelism over eight devices for a model with few active parameters.
 
-    Why: a 3B-active model reads so little per device and step that the all-reduce dominates, and
-    its 2 KV heads are copied instead of split.
+    Why: such a model reads little per device and step, and its 2 KV heads are copied, not split.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 8 --max-num-seqs 32
     Good: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 2 --max-num-seqs 32
     """
@@ -155,8 +152,7 @@ def tp_too_wide(case: Case) -> Hits:
 def batch_below_context(case: Case) -> Hits:
     """A batch budget smaller than the sequences of a step or, without chunks, than the context.
 
-    Why: each running sequence takes a token of a step, and without chunks a whole prompt has to
-    fit: vLLM refuses to start. llama-server cuts its physical batch down to the logical one.
+    Why: each running sequence takes a token of a step; without chunks a whole prompt has to fit.
     Bad: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 8192
         --no-enable-chunked-prefill
     Good: with --max-num-batched-tokens 32768 for --max-num-batched-tokens 8192

@@ -27,8 +27,7 @@ from advisor.rules.kit.releases import between, release
 def documented_gain(case: Case) -> Hits:
     """Published benchmarks show a gain from speculation at this load.
 
-    Why: medium concurrency on unified memory is where rules of thumb fail: decoding is limited by
-    memory bandwidth there, and the verified tokens mostly use experts that are read anyway.
+    Why: where memory bandwidth limits decoding, rules of thumb about concurrency fail.
     Bad (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -122,8 +121,7 @@ def sglang_profile(case: Case) -> Hits:
 def external_draft_loses(case: Case) -> Hits:
     """A recommendation with a separate draft model for a hybrid target in llama.cpp.
 
-    Why: every partly rejected round saves and restores the recurrent state: 0.14 to 0.29 of the
-    baseline speed on an RTX 3090, whatever the acceptance.
+    Why: every partly rejected round saves and restores the recurrent state.
     Bad (goal=balanced): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
         Qwen3.5-0.8B-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-simple --spec-draft-n-max 8
     Good (goal=balanced): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
@@ -147,8 +145,7 @@ def external_draft_loses(case: Case) -> Hits:
 def triton_mla_verify(case: Case) -> Hits:
     """Speculation with latent attention (MLA) where vLLM has only its Triton kernel.
 
-    Why: its Triton kernel decodes one token a request: every verify step reads the whole context
-    like a prompt. On a GB10 an EAGLE head ran at 0.49 to 0.77 of the baseline speed.
+    Why: its Triton kernel decodes one token a request.
     Bad (hw=rtx-pro-6000): vllm serve zai-org/GLM-4.7-Flash --speculative-config
         '{"method":"mtp","num_speculative_tokens":1}'
     Good (hw=h200): the same
@@ -174,9 +171,7 @@ def triton_mla_verify(case: Case) -> Hits:
 def draft_model_sparse_target(case: Case) -> Hits:
     """A separate draft model beside a mixture with few active parameters, at one or two streams.
 
-    Why: a step of such a target reads little more than a draft of 0.6B. On an H100 that ran at 0.71
-    to 0.82 of the baseline speed with 2 draft tokens and at 0.31 to 0.45 with 8; from 4 streams on
-    one draft token gains.
+    Why: a step of such a target reads little more than a draft of 0.6B.
     Bad (hw=h100-sxm, concurrency=1): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good (hw=h100-sxm, concurrency=16): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
@@ -200,8 +195,7 @@ def draft_model_sparse_target(case: Case) -> Hits:
 def slots_apart(case: Case) -> Hits:
     """More llama-server slots than requests, each slot with a KV buffer of its own.
 
-    Why: a batch whose busy slots are not neighbours is cut into passes of neighbours: on an H100 a
-    step took 1.2 to 4.6 times as long. With --kv-unified nothing is cut.
+    Why: a batch whose busy slots are not neighbours is cut into passes of neighbours.
     Bad (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 16
     Good (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 4
     Sources: ggml-org/llama.cpp#25840; llama.cpp b11312: llama_batch_allocr::split_equal;
@@ -225,9 +219,7 @@ def slots_apart(case: Case) -> Hits:
 def lookups_copy_states(case: Case) -> Hits:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
 
-    Why: each lookup copies a slot's state out before every draft and back after a refused one: 23
-    ms for the 35B-A3B, 38 ms for the 27B on an H100. Lookups ran at 0.26 to 0.92 of the plain
-    speed.
+    Why: each lookup copies a slot's state out before every draft and back after a refused one.
     Bad: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-simple
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """
@@ -302,8 +294,7 @@ def adaptive_tiers(case: Case) -> Hits:
 def drafts_cut_by_probability(case: Case) -> Hits:
     """Drafts of an MTP head that stop below a probability.
 
-    Why: a draft of a few tokens costs little beside the pass that checks it, so the tokens that are
-    left out are missed more than their cost; a shorter draft at any probability is the better cut.
+    Why: a draft of a few tokens costs little beside the pass that checks it.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --parallel 1 --spec-type draft-mtp
         --spec-draft-n-max 3 --spec-draft-p-min 0.75
     Good: with --spec-draft-p-min 0.0 for --spec-draft-p-min 0.75

@@ -28,8 +28,7 @@ _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silic
 def kernel_switch(case: Case) -> Hits:
     """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
 
-    Why: up to 8 tokens (concurrency x (k + 1)) are multiplied as vectors; the ninth moves to tiled
-    kernels, and the step costs several baseline steps.
+    Why: up to 8 tokens (concurrency x (k + 1)) are multiplied as vectors; the ninth moves to tiles.
     Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 8
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 4
     """
@@ -221,8 +220,8 @@ def q4_kv_on_igpu(case: Case) -> Hits:
 def long_context_prefill(case: Case) -> Hits:
     """Speculation while several long prompts are prefilled at once on unified memory.
 
-    Why: prefill and verify steps share the little compute of such machines, and a stalled verify
-    step costs more than a plain one. The first token comes earlier all the same.
+    Why: prefill and verify steps share the little compute. The first token comes earlier all the
+    same.
     Bad (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -305,8 +304,7 @@ def long_context_kernel_loss(case: Case) -> Hits:
 def serial_verify_attention(case: Case) -> Hits:
     """A verify step whose attention walks the whole context in one block of threads.
 
-    Why: some kernels split the KV cache over the chip for a single query only: with k + 1 queries
-    few blocks read everything, and a gain at 2k tokens is a loss at 30k. Batches hide it.
+    Why: some kernels split the KV cache over the chip for a single query only. Batches hide it.
     Bad (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=rtx4090, concurrency=1, ctx=65536): with --attention-backend FLASHINFER added

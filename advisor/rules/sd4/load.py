@@ -34,8 +34,8 @@ SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 def k_too_high(case: Case) -> Hits:
     """More draft tokens than published sweeps support.
 
-    Why: one MTP layer drafts on its own guesses: further positions are accepted less and cost the
-    same.
+    Why: one MTP layer drafts on its own guesses: later positions are accepted less, at the same
+    cost.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":8}'
     Good: with "num_speculative_tokens":2 for "num_speculative_tokens":8
@@ -62,8 +62,7 @@ def k_too_high(case: Case) -> Hits:
 def gguf_concurrency(case: Case) -> Hits:
     """Speculation in llama-server with several requests at once.
 
-    Why: verified tokens of several streams fill the small-batch kernels at once, and hybrids save a
-    state per stream. The gain of one stream is gone at 2 to 4.
+    Why: several streams fill the small-batch kernels at once, and hybrids save a state per stream.
     Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
         --parallel 8 --spec-type draft-mtp --spec-draft-n-max 2
     Good (hw=rtx3090, concurrency=1): with --parallel 1 for --parallel 8
@@ -88,8 +87,7 @@ def gguf_concurrency(case: Case) -> Hits:
 def graphs_piecewise(case: Case) -> Hits:
     """Speculation costs the full CUDA graphs: FlashInfer attention on SM12x up to vLLM 0.27.1.
 
-    Why: its decode kernels there take one token per request: verify steps fall back to PIECEWISE
-    graphs, and every layer pays its launches. An fp8 KV cache selects FlashInfer by itself.
+    Why: its decode kernels there take one token per request, so that every layer pays its launches.
     Bad (hw=gb10, version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, version=0.28.0): the same
@@ -115,8 +113,7 @@ def graphs_piecewise(case: Case) -> Hits:
 def k_schedule_cost(case: Case) -> Hits:
     """A k schedule per batch size that costs the full CUDA graphs or is ignored.
 
-    Why: vLLM 0.24 to 0.28 run hybrids on the V1 runner, where changing draft lengths force
-    PIECEWISE graphs; with data parallelism the schedule is switched off.
+    Why: on the V1 runner changing draft lengths force PIECEWISE graphs.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3,
         "num_speculative_tokens_per_batch_size":[[1,8,3],[9,32,1]]}'
@@ -156,8 +153,7 @@ def k_schedule_cost(case: Case) -> Hits:
 def saturated_server(case: Case) -> Hits:
     """Speculation on a server that runs many requests at once.
 
-    Why: once the batch fills the compute, every verified token takes from another request; MTP also
-    shrinks the KV pool.
+    Why: once the batch fills the compute, every verified token takes from another request.
     Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16): with --max-num-seqs 32 for --max-num-seqs 64

@@ -18,8 +18,7 @@ DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing mor
 def prefix_caching_trade(case: Case) -> Hits:
     """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
 
-    Why: each cache hit loses its last block, which on hybrids is large: caching costs about 10
-    points of decode speed (2x RTX 3090) and pays only where prompts share most of their text.
+    Why: each cache hit loses its last block, which on hybrids is large.
     Bad (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --enable-prefix-caching --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (prefix_share=0): with --no-enable-prefix-caching for --enable-prefix-caching
@@ -62,8 +61,7 @@ def prefix_caching_trade(case: Case) -> Hits:
 def ngram_general_text(case: Case) -> Hits:
     """N-gram speculation on text that does not repeat its prompt.
 
-    Why: 2 to 5 % are accepted while every guess is verified: -11 % with ngram-mod, -19 % with
-    ngram-cache. It pays where answers copy from the prompt.
+    Why: few are accepted while every guess is verified. It pays where answers copy from the prompt.
     Bad: llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf --spec-type ngram-cache
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """
@@ -86,8 +84,7 @@ def ngram_general_text(case: Case) -> Hits:
 def low_acceptance(case: Case) -> Hits:
     """Less than half of an MTP head's drafts are accepted, by the user's own measurement.
 
-    Why: below one half the author of a measurement with short MTP drafts calls it overhead, above
-    60 % profitable. A rule of thumb: the estimate takes nothing off for it.
+    Why: a rule of thumb of short MTP drafts; the estimate takes nothing off for it.
     Bad (acceptance=0.42, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     Good (acceptance=0.82, k=1): the same
