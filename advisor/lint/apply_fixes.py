@@ -114,34 +114,32 @@ def continue_line(source: SourceText, finding: Finding) -> Finding:
     """
     if finding.code != CODE or finding.fix is None or finding.fix.edits:
         return finding
-    edit = _edit(source, finding)
-    if edit is None:
+    place = _joint(source.text, finding.line, "^" in finding.fix.text)
+    if place is None:
         return finding
+    start, end, text = place
+    edit = Edit(file=finding.file, start=start, end=end, text=text)
     return finding.model_copy(update={"fix": finding.fix.model_copy(update={"edits": (edit,)})})
 
 
-def _edit(source: SourceText, finding: Finding) -> Edit | None:
-    lines = source.text.splitlines(keepends=True)
-    if not 2 <= finding.line <= len(lines):
+def _joint(text: str, line: int, caret: bool) -> tuple[int, int, str] | None:
+    """Start, end and text of the edit that makes the line above go on."""
+    lines = text.splitlines(keepends=True)
+    if not 2 <= line <= len(lines):
         return None
-    start = sum(len(line) for line in lines[: finding.line - 2])
-    above = lines[finding.line - 2]
+    start, above = sum(map(len, lines[: line - 2])), lines[line - 2]
     if blanks := _BLANKS.search(above):
-        at = start + blanks.start() + 1
-        return Edit(file=finding.file, start=at, end=start + blanks.end(), text="")
+        return start + blanks.start() + 1, start + blanks.end(), ""
     if remark := _BEHIND.search(above):  # a backslash, then a comment: only the sign stays
-        at = start + remark.start(1)
-        return Edit(file=finding.file, start=at, end=start + remark.end(1), text="")
+        return start + remark.start(1), start + remark.end(1), ""
     if not above.strip():  # an empty line behind a backslash
-        return Edit(file=finding.file, start=start, end=start + len(above), text="")
+        return start, start + len(above), ""
     words = above.rstrip()
+    end = start + len(words)
     if wrong := _WRONG.search(words):  # a slash, or two backslashes
-        at = start + wrong.start()
-        return Edit(file=finding.file, start=at, end=start + wrong.end(), text="\\")
-    if finding.fix is not None and "^" in finding.fix.text and words.endswith("\\"):
-        at = start + len(words) - 1
-        return Edit(file=finding.file, start=at, end=at + 1, text="^")
-    if not words or words.endswith("\\") or _REMARK.search(words):
+        return start + wrong.start(), start + wrong.end(), "\\"
+    if caret and words.endswith("\\"):
+        return end - 1, end, "^"
+    if words.endswith("\\") or _REMARK.search(words):
         return None
-    at = start + len(words)
-    return Edit(file=finding.file, start=at, end=at, text=" \\")
+    return end, end, " \\"

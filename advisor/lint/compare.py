@@ -24,14 +24,12 @@ if TYPE_CHECKING:
     from advisor.domain.nouns import Advice
 
 _FIELDS = (
-    "method",
-    "k",
-    "k_schedule",
-    "prefix_caching",
-    "max_num_seqs",
-    "max_num_batched_tokens",
+    *("method", "k", "k_schedule", "prefix_caching", "max_num_seqs", "max_num_batched_tokens"),
     "kv_cache_dtype",
 )
+
+
+_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 
 def change_for(one: CheckedLaunch) -> Change | None:
@@ -87,31 +85,22 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
 
 def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
     """What a launch with a drafter is expected to do; None where that cannot be said."""
+    facts, plan = one.facts, one.plan
     # a variable may say over how many devices the launch is spread
     spread = any(flag.unresolved and flag.name.endswith(_RANKS) for flag in one.launch.flags)
-    silent = one.plan.method == "none" or spread or one.not_taken
-    return None if silent else estimate_of(one)
+    if plan.method == "none" or spread or one.not_taken or is_unmeasured(plan):
+        return None
+    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
+        return None
+    try:
+        return estimates.estimate(facts, [plan])[0]
+    except AdvisorError:
+        return None
 
 
 def is_unmeasured(plan: Plan) -> bool:
     """Whether the draft is longer than any that was measured: nothing prices it."""
     return plan.k > MOST_K
-
-
-def estimate_of(one: CheckedLaunch) -> Estimate | None:
-    """The estimate of a launch's plan; None where hardware, load or shape is not known."""
-    facts = one.facts
-    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
-        return None
-    if is_unmeasured(one.plan):
-        return None
-    try:
-        return estimates.estimate(facts, [one.plan])[0]
-    except AdvisorError:
-        return None
-
-
-_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 
 def _own_drafter(one: CheckedLaunch) -> str:
@@ -151,16 +140,10 @@ def _request(one: CheckedLaunch, drafter: str | None = None) -> Request:
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     """What differs in what matters; a field that is left to the engine is no change."""
-    found = []
-    for name in _FIELDS:
-        old, new = getattr(present, name), getattr(wanted, name)
-        always = name in ("method", "k")
-        if (
-            old != new
-            and (always or new not in (None, ()))
-            and not (name == "k" and wanted.method == "none")
-        ):
-            found.append((name, old, new))
+    pairs = [(name, getattr(present, name), getattr(wanted, name)) for name in _FIELDS]
+    found = [(name, old, new) for name, old, new in pairs if old != new]
+    found = [row for row in found if row[0] in ("method", "k") or row[2] not in (None, ())]
+    found = [row for row in found if row[0] != "k" or wanted.method != "none"]
     if without_graphs(present) and not without_graphs(wanted):
         found.append(("cuda_graphs", False, True))
     return tuple(found)

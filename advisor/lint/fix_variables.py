@@ -23,6 +23,11 @@ KEYWORD = re.compile(r"[a-z][a-z0-9_]*[ \t]*=(?!=)")  # of a call in Python
 _CONTINUES = ("\\", "^", "`")
 
 
+def moved(edit: Edit, start: int, end: int, text: str = "") -> Edit:
+    """An edit of the same file at another place."""
+    return Edit(file=edit.file, start=start, end=end, text=text)
+
+
 def is_closed(words: str) -> bool:
     """Whether words of a command line close each quote that they open."""
     try:
@@ -37,8 +42,7 @@ def requote(text: str, edit: Edit) -> Edit | None:
     around = text[edit.start - 1 : edit.start] + text[edit.end : edit.end + 1]
     if around != '""' or '"' not in edit.text or "\\" in edit.text:
         return edit
-    start, end = edit.start - 1, edit.end + 1
-    whole = edit.model_copy(update={"start": start, "end": end, "text": f"'{edit.text}'"})
+    whole = moved(edit, edit.start - 1, edit.end + 1, f"'{edit.text}'")
     return whole if "'" not in edit.text else None
 
 
@@ -52,33 +56,32 @@ def remove_variable(text: str, edit: Edit) -> Edit | None:
     below = min(stop + 1, len(text))
     if "\n" in text[start:end]:  # - name: NAME / value: ...
         item = re.fullmatch(r"[ \t]*-[ \t]+name:[ \t]*[\"']?", before)
-        return _removal(edit, line, below) if item and _nothing(after) else None
+        return moved(edit, line, below) if item and _nothing(after) else None
     if flow := re.search(r"[\[,]\s*$", before):
         return _of_flow(text, edit, start, end, flow.group().strip())
     if option := _OPTION.search(before):
         start, before = line + option.start(), before[: option.start()]
         if not before.strip() and after in _CONTINUES:
-            return _removal(edit, line, below)
-        return _removal(edit, start, _past_blanks(text, end)) if after else None
+            return moved(edit, line, below)
+        return moved(edit, start, _past_blanks(text, end)) if after else None
     if _ALONE.fullmatch(before) and _nothing(after):
-        return None if _is_continued(text, line) else _removal(edit, line, below)
+        return None if _is_continued(text, line) else moved(edit, line, below)
     if _PREFIX.fullmatch(before) and after and not _nothing(after):
         if not before.strip() and after in _CONTINUES:
-            return _removal(edit, line, below)
-        return (
-            _removal(edit, start, _past_blanks(text, end)) if text[end : end + 1] in " \t" else None
-        )
+            return moved(edit, line, below)
+        blank = text[end : end + 1] in " \t"
+        return moved(edit, start, _past_blanks(text, end)) if blank else None
     return None
 
 
 def _of_flow(text: str, edit: Edit, start: int, end: int, opened: str) -> Edit | None:
     """`["NAME=v", ...]`: with one of the commas around it."""
     if after := re.match(r"[ \t]*,[ \t]*", text[end:]):
-        return _removal(edit, start, end + after.end())
+        return moved(edit, start, end + after.end())
     if not re.match(r"\s*\]", text[end:]):
         return None
     head = re.search(r",\s*$", text[:start]) if opened == "," else None
-    return _removal(edit, head.start() if head else start, end)
+    return moved(edit, head.start() if head else start, end)
 
 
 def with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
@@ -107,10 +110,6 @@ def _past_blanks(text: str, end: int) -> int:
     return end
 
 
-def _removal(edit: Edit, start: int, end: int) -> Edit:
-    return Edit(file=edit.file, start=start, end=end, text="")
-
-
 def remove_keyword(text: str, edit: Edit) -> Edit | None:
     """`name=value,` of a call, with its comma, and no line left empty; None for a value that goes
     on.
@@ -125,4 +124,4 @@ def remove_keyword(text: str, edit: Edit) -> Edit | None:
     start = edit.start
     if not after and not whole:  # the last one: the comma before it goes
         start = len(text[:start].rstrip().removesuffix(","))
-    return _removal(edit, line, end + whole.end()) if whole else _removal(edit, start, end)
+    return moved(edit, line, end + whole.end()) if whole else moved(edit, start, end)

@@ -25,6 +25,7 @@ from advisor.domain.printable import printable
 from advisor.lint.fix_variables import (
     KEYWORD,
     is_closed,
+    moved,
     remove_keyword,
     remove_variable,
     requote,
@@ -36,6 +37,7 @@ from advisor.readers.source import MAX_BYTES, SourceText
 _ITEM_BEFORE = lazy_re(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
 _FLOW_BARE = lazy_re(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
 _VARIABLE = lazy_re(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
+_TRUTHS = ("on", "off", "yes", "no", "true", "false", "null")  # which YAML reads as other than text
 _FLOW_BEFORE = lazy_re(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
 
 
@@ -106,7 +108,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     if depth > 0:  # the flag ends within the default of a variable
         if depth > 1 or text[edit.end : edit.end + 1] != "}":
             return None
-        edit = edit.model_copy(update={"end": edit.end + 1})
+        edit = moved(edit, edit.start, edit.end + 1, edit.text)
     if not edit.text and KEYWORD.match(inside):
         return remove_keyword(text, edit)
     if not edit.text and _VARIABLE.match(text, edit.start):
@@ -117,8 +119,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
         return _list_item(text, edit, line, item)
     if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
         return _flow_item(text, edit, flow.group("quote"))
-    start, end = with_quotes(text, edit.start, edit.end)
-    edit = edit.model_copy(update={"start": start, "end": end})
+    edit = moved(edit, *with_quotes(text, edit.start, edit.end), edit.text)
     return edit if edit.text else _word(text, edit, line)
 
 
@@ -127,64 +128,52 @@ def _addition(text: str, edit: Edit) -> Edit | None:
     line = text.rfind("\n", 0, edit.start) + 1
     before, newline = text[line : edit.start], "\r\n" if "\r\n" in text else "\n"
     if edit.text.endswith("\n"):  # a key of its own line
-        return (
-            _put(edit, edit.start, edit.text[:-1] + newline + before)
-            if not before.strip()
-            else None
-        )
+        own = f"{edit.text[:-1]}{newline}{before}"
+        return None if before.strip() else moved(edit, edit.start, edit.start, own)
     if not edit.text.startswith("-"):
         return edit
     if item := _ITEM_BEFORE.search(before):
-        joint = f"{newline}{item.group('indent')}- "
-        quote = _quotes_of(text)
+        joint, quote = f"{newline}{item['indent']}- ", _quotes_of(text)
         words = joint.join(_yaml_word(word, quote) for word in shlex.split(edit.text))
-        return (
-            _put(edit, edit.start - len(item.group("quote")), words + joint)
-            if item.start() == 0
-            else None
-        )
-    if flow := _FLOW_BEFORE.search(
-        text[max(0, edit.start - 200) : edit.start]
-    ) or _FLOW_BARE.search(before):
-        quote = flow.group("quote")
+        at = edit.start - len(item["quote"])
+        return moved(edit, at, at, words + joint) if item.start() == 0 else None
+    around = text[max(0, edit.start - 200) : edit.start]
+    if flow := _FLOW_BEFORE.search(around) or _FLOW_BARE.search(before):
+        quote, at = flow["quote"], edit.start - len(flow["quote"])
         words = "".join(f"{quote}{word}{quote}, " for word in shlex.split(edit.text))
-        return _put(edit, edit.start - len(quote), words)
-    stop = text.find("\n", edit.start)
-    ends = re.search(
-        r"(?<=[ \t])[\\^`](?=\r?$)", text[edit.start : stop if stop >= 0 else len(text)]
-    )
+        return moved(edit, at, at, words)
+    rest = text[edit.start : _line_end(text, edit.start)]
+    ends = re.search(r"(?<=[ \t])[\\^`](?=\r?$)", rest)
     if not before.strip() and ends:
-        return _put(edit, edit.start, f"{edit.text} {ends.group()}{newline}{before}")
-    word = re.match(r"[\w.-]+", text[edit.start :])
-    quoted = (
-        word and before[-1:] in ("'", '"') and text[edit.start + word.end() :][:1] == before[-1:]
-    )
-    whole = quoted and not before[:-1].rstrip().endswith((":", "="))
-    return _put(edit, edit.start - 1 if whole else edit.start, f"{edit.text} ")
+        own = f"{edit.text} {ends.group()}{newline}{before}"
+        return moved(edit, edit.start, edit.start, own)
+    word, quote = re.match(r"[\w.-]+", rest), before[-1:]
+    quoted = word and quote in ("'", '"') and rest[word.end() :][:1] == quote
+    at = edit.start - bool(quoted and not before[:-1].rstrip().endswith((":", "=")))
+    return moved(edit, at, at, f"{edit.text} ")
 
 
-def _put(edit: Edit, at: int, text: str) -> Edit:
-    return Edit(file=edit.file, start=at, end=at, text=text)
+def _line_end(text: str, at: int) -> int:
+    """Where the line ends, before its newline."""
+    stop = text.find("\n", at)
+    return stop if stop >= 0 else len(text)
 
 
 def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
     """`- --flag` and the item of its value: one item a word, or no lines at all."""
-    end = _after_quote(text, edit.end)
+    start, end = edit.start - len(item["quote"]), _after_quote(text, edit.end)
     if not edit.text:
-        stop = text.find("\n", end)
-        rest = text[end : stop if stop >= 0 else len(text)].strip()
+        stop = _line_end(text, end)
+        rest = text[end:stop].strip()
         if rest and not rest.startswith("#"):
-            return edit.model_copy(
-                update={"end": end, "start": edit.start - len(item.group("quote"))}
-            )
-        return Edit(file=edit.file, start=line, end=len(text) if stop < 0 else stop + 1, text="")
+            return moved(edit, start, end)
+        return moved(edit, line, min(stop + 1, len(text)))
     if item.start() > 0:
         return edit
     newline = "\r\n" if text[:line].endswith("\r\n") else "\n"
-    quote, plain = _quotes_of(text), not item.group("quote")
+    quote, plain = _quotes_of(text), not item["quote"]
     words = [_yaml_word(word, quote, plain) for word in shlex.split(edit.text)]
-    joined = f"{newline}{item.group('indent')}- ".join(words)
-    return Edit(file=edit.file, start=edit.start - len(item.group("quote")), end=end, text=joined)
+    return moved(edit, start, end, f"{newline}{item['indent']}- ".join(words))
 
 
 def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
@@ -192,15 +181,15 @@ def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
     start, end = edit.start - 1, _after_quote(text, edit.end)
     if edit.text:
         words = ", ".join(f"{quote}{word}{quote}" for word in shlex.split(edit.text))
-        return Edit(file=edit.file, start=start, end=end, text=words)
+        return moved(edit, start, end, words)
     after = re.match(r"[ \t\r\n]*,[ \t]*", text[end:])
     if after and text[end + after.end() : end + after.end() + 1] in ("\n", "\r"):
         while text[start - 1 : start] in (" ", "\t"):
             start -= 1
     if after:
-        return Edit(file=edit.file, start=start, end=end + after.end(), text="")
+        return moved(edit, start, end + after.end())
     before = re.search(r",[ \t\r\n]*$", text[:start])
-    return Edit(file=edit.file, start=before.start() if before else start, end=end, text="")
+    return moved(edit, before.start() if before else start, end)
 
 
 def _after_quote(text: str, end: int) -> int:
@@ -213,21 +202,8 @@ def _quotes_of(text: str) -> str:
 
 
 def _yaml_word(word: str, quote: str = "'", plain: bool = True) -> str:
-    bare = (
-        plain
-        and re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word)
-        and word.lower()
-        not in (
-            "on",
-            "off",
-            "yes",
-            "no",
-            "true",
-            "false",
-            "null",
-        )
-    )
-    if bare and not word.endswith(":"):
+    bare = re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word) and not word.endswith(":")
+    if plain and bare and word.lower() not in _TRUTHS:
         return word
     if quote == '"' and "\\" not in word and '"' not in word:
         return f'"{word}"'
@@ -236,26 +212,17 @@ def _yaml_word(word: str, quote: str = "'", plain: bool = True) -> str:
 
 def _word(text: str, edit: Edit, line: int) -> Edit:
     """A flag taken out of a command line: with its blanks, and no line left empty or dangling."""
-    start, end = edit.start, edit.end
-    stop = text.find("\n", end)
-    stop = len(text) if stop < 0 else stop
+    start, end, stop = edit.start, edit.end, _line_end(text, edit.end)
     rest, before = text[end:stop].strip(), text[line:start].strip()
     if not before and rest in ("", "\\", "^", "`"):
-        if rest:
-            return Edit(file=edit.file, start=line, end=min(stop + 1, len(text)), text="")
-        head = re.search(
-            r"[ \t]*[\\^`]\r?\n$", text[:line]
-        )  # the last line of a command: the one above must not go on
-        return Edit(
-            file=edit.file,
-            start=head.start() if head else line,
-            end=stop if head else min(stop + 1, len(text)),
-            text="",
-        )
+        # of the last line of a command the one above must not go on
+        head = None if rest else re.search(r"[ \t]*[\\^`]\r?\n$", text[:line])
+        below = min(stop + 1, len(text))
+        return moved(edit, head.start(), stop) if head else moved(edit, line, below)
     kept = text[line : max(line, start - 1)] if not before else ""  # the next word keeps the indent
     while start > line and text[start - 1] in " \t":
         start -= 1
-    return Edit(file=edit.file, start=start, end=end, text=kept)
+    return moved(edit, start, end, kept)
 
 
 # ---------------------------------------------------------------- showing and writing

@@ -59,14 +59,10 @@ class Change(NamedTuple):
             f"{name} {_value_text(old)} -> {_value_text(new)}" for name, old, new in self.fields
         )
         gains = ", ".join(speed_text(name, ratio) for name, ratio in self.ratios)
-        if not gains:
-            return [f"{head}; with {said}"]
-        if self.why:
-            return [
-                f"{head}; with {said}: {self.why} "
-                f"(the estimate alone: {gains} than the current file)"
-            ]
-        return [f"{head}; with {said}: expected {gains} than the current file"]
+        than = f"{gains} than the current file"
+        if gains and self.why:
+            return [f"{head}; with {said}: {self.why} (the estimate alone: {than})"]
+        return [f"{head}; with {said}" + (f": expected {than}" if gains else "")]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recommendation in the form of the JSON report."""
@@ -93,9 +89,7 @@ def speed_text(metric: str, ratio: float) -> str:
 def _value_text(value: Any) -> str:
     if value is None:
         return "default"
-    return (
-        {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-    )
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 class CheckedLaunch(NamedTuple):
@@ -153,14 +147,11 @@ class Report(NamedTuple):
     @property
     def failures(self) -> tuple[Failure, ...]:
         """The files that could not be read and the launches that could not be judged."""
-        return tuple(
-            failure
-            for one in self.files
-            for failure in (
-                *((Failure(one.file, one.kind, one.error),) if one.error else ()),
-                *one.not_checked,
-            )
-        )
+        failures: list[Failure] = []
+        for one in self.files:
+            failures += [Failure(one.file, one.kind, one.error)] if one.error else []
+            failures += one.not_checked
+        return tuple(failures)
 
     @property
     def unreadable(self) -> bool:
@@ -240,14 +231,10 @@ def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
     """The findings without those that the file answers elsewhere: shared memory that is given in
     another part of it, services of which a profile starts one at a time.
     """
-    text = read.source.text
-    answered = set()
+    answers = {"SD240": _SHM, "SD306": _PROFILES}
     kept = list(findings)
-    codes = {finding.code for finding in kept}
-    if "SD240" in codes and _SHM.search(text):
-        answered.add("SD240")
-    if "SD306" in codes and _PROFILES.search(text):
-        answered.add("SD306")
+    codes = {finding.code for finding in kept} & answers.keys()
+    answered = {code for code in codes if answers[code].search(read.source.text)}
     return [finding for finding in kept if finding.code not in answered]
 
 

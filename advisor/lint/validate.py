@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from advisor import rules
 from advisor.advice.launch_facts import launch_facts
@@ -34,21 +34,10 @@ from advisor.readers import FileRead, read_bytes, read_path, read_text
 from advisor.rules.checking import select_rows
 
 T = TypeVar("T")
+_Judged = tuple[CheckedLaunch, tuple[Finding, ...], tuple[Skipped, ...]]
 SUFFIXES = (
-    ".yaml",
-    ".yml",
-    ".sh",
-    ".service",
-    ".container",
-    ".ini",
-    ".cmd",
-    ".bat",
-    ".nix",
-    ".ps1",
-    ".py",
-    ".json",
-    ".env",
-    ".bash",
+    *(".yaml", ".yml", ".sh", ".bash", ".service", ".container", ".ini", ".cmd", ".bat", ".nix"),
+    *(".ps1", ".py", ".json", ".env"),
 )
 MAX_FILES = 20_000
 LEAST_FILES = 48  # fewer are judged before a second process has begun
@@ -194,9 +183,9 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
         if isinstance(judged, str):
             failed.append(Failure(read.source.name, "not checked", judged, launch.line))
             continue
-        told.append(judged.launch)
-        findings += judged.findings
-        skipped += judged.skipped
+        told.append(judged[0])
+        findings += judged[1]
+        skipped += judged[2]
     findings = fair(read, findings)
     kept = drop_ignored(read, launches, findings)
     about = FileReport(
@@ -208,14 +197,12 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
         cut_short=read.cut_short,
         not_checked=tuple(failed),
     )
-    cleaned = tuple(_redact(_continue(read, finding), read) for finding in kept)
+    if any(finding.code == "SD126" for finding in kept):
+        from advisor.lint.apply_fixes import continue_line  # start-up: only for this finding
+
+        kept = [continue_line(read.source, finding) for finding in kept]
+    cleaned = tuple(_redact(finding, read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
-
-
-class _Judged(NamedTuple):
-    launch: CheckedLaunch
-    findings: tuple[Finding, ...]
-    skipped: tuple[Skipped, ...]
 
 
 def _judge(
@@ -241,7 +228,7 @@ def _judge(
         from advisor.lint import compare  # start-up: only with hardware given
 
         one = one._replace(change=compare.change_for(one))
-    return _Judged(one, findings, skipped)
+    return one, findings, skipped
 
 
 def fence(call: Callable[[], T], alone: bool = False) -> T | str:
@@ -263,15 +250,6 @@ def fence(call: Callable[[], T], alone: bool = False) -> T | str:
             code = trace.tb_frame.f_code
             place = f" in {os.path.basename(code.co_filename)}:{trace.tb_lineno}"
         return f"an error of advisor itself ({type(error).__name__}{place}); please report it"
-
-
-def _continue(read: FileRead, finding: Finding) -> Finding:
-    """The finding of a command that a line's end cuts off, with the edit that joins the lines."""
-    if finding.code != "SD126":
-        return finding
-    from advisor.lint.apply_fixes import continue_line  # start-up: only for this finding
-
-    return continue_line(read.source, finding)
 
 
 def understand(launch: Launch, given: Given) -> CheckedLaunch:
