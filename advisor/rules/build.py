@@ -6,11 +6,12 @@ One page a rule under docs/rules, the list of all rules, and `_index.py`.
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from advisor.domain.paths import knowledge_dir
-from advisor.rules.data_check import problems
 from advisor.rules.registry import DECLARED, Rule, rule_modules
 from advisor.rules.texts import overview, page
 
@@ -44,11 +45,30 @@ def index_text(rules: tuple[Rule, ...]) -> str:
 
 def row_text(rule: Rule) -> str:
     """The arguments of a rule's row in the index."""
-    asked = rule.row._asdict()
+    named = list(rule.row._asdict().items())[7:]
     words = [repr(value) for value in rule.row[:7]]
-    named = ("methods", "options", "parts", "decides")
-    words += [f"{key}={asked[key]!r}" for key in named if asked[key]]
-    return f"({', '.join(words)})"
+    return f"({', '.join([*words, *(f'{key}={value!r}' for key, value in named if value)])})"
+
+
+def problems(folder: Path) -> list[str]:
+    """One sentence a fault of the data files in `folder`; empty where there is none."""
+    from jsonschema import Draft202012Validator  # needed where rules are built alone
+
+    schema = json.loads((folder / "schema.json").read_text(encoding="utf-8"))
+    found: list[str] = []
+    tables: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.json")):
+        if path.name == "schema.json":
+            continue
+        try:
+            tables[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            found.append(f"{path.name} is not JSON: {error}")
+    for fault in Draft202012Validator(schema).iter_errors(tables):
+        deepest = max((fault, *(fault.context or ())), key=lambda e: len(e.absolute_path))
+        where = ".".join(str(part) for part in deepest.absolute_path)
+        found.append(f"{where}: {deepest.message[:200]}")
+    return found
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ nothing is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from advisor.rules.registry import Example, Rule
+from advisor.rules.registry import Rule
 
 FAMILIES = {
     "SD1": "flags and syntax",
@@ -22,9 +22,8 @@ def explanation(found: Rule) -> str:
     text = found.text
     lines = [f"{found.code} {found.slug} ({found.severity}, {family(found.code)})", ""]
     lines += [text.summary, "", f"Why: {text.why}", ""]
-    for name, example in (("Bad", text.bad), ("Good", text.good)):
-        lines += [f"{name}{settings_text(example)}:"]
-        lines += [*(f"    {line}" for line in example.text.splitlines()), ""]
+    for title, example in examples(found):
+        lines += [title, *(f"    {line}" for line in example), ""]
     lines += [f"Engines: {', '.join(found.engines) or 'all'}"]
     if found.needs:
         lines += [f"Needs: {', '.join(found.needs)} (skipped where unknown)"]
@@ -35,15 +34,16 @@ def explanation(found: Rule) -> str:
     return "\n".join([*lines, f"Sources: {'; '.join(found.sources)}"])
 
 
+def examples(found: Rule) -> Iterator[tuple[str, list[str]]]:
+    """Title, with what it is judged under, and lines of the bad and the good example."""
+    for name, example in (("Bad", found.text.bad), ("Good", found.text.good)):
+        pairs = ", ".join(f"{key} {value}" for key, value in example.given.items())
+        yield f"{name} ({pairs}):" if pairs else f"{name}:", example.text.splitlines()
+
+
 def family(code: str) -> str:
     """Return the name of the code's family."""
     return FAMILIES.get(code[:3], "other")
-
-
-def settings_text(example: Example) -> str:
-    """Return the example's settings in parentheses, "" where it has none."""
-    pairs = ", ".join(f"{key} {value}" for key, value in example.given.items())
-    return f" ({pairs})" if pairs else ""
 
 
 def listing(rules: Iterable[Rule]) -> str:
@@ -61,8 +61,8 @@ def as_dict(found: Rule) -> dict[str, object]:
         "severity": found.severity,
         "summary": text.summary,
         "why": text.why,
-        "bad": {"text": text.bad.text, "given": text.bad.given},
-        "good": {"text": text.good.text, "given": text.good.given},
+        "bad": text.bad._asdict(),
+        "good": text.good._asdict(),
         "engines": list(found.engines),
         "needs": list(found.needs),
         "speculative": found.speculative,
@@ -102,9 +102,8 @@ def page(r: Rule) -> str:
     text = r.text
     out = [GENERATED, f"# {r.code} {r.slug}", "", f"*{r.severity}, {family(r.code)}*", ""]
     out += [text.summary, "", f"**Why.** {text.why}"]
-    for name, example in (("Bad", text.bad), ("Good", text.good)):
-        title = f"{name}{settings_text(example)}:"
-        out += ["", title, "", "```", *example.text.splitlines(), "```"]
+    for title, example in examples(r):
+        out += ["", title, "", "```", *example, "```"]
     notes = [f"Engines: {', '.join(r.engines) or 'all'}."]
     notes += [f"Needs: {', '.join(r.needs)}; skipped where unknown."] if r.needs else []
     out += ["", f"{' '.join(notes)} Sources: {'; '.join(r.sources)}."]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.domain.paths import knowledge_dir
-from advisor.rules.data_check import problems
+from advisor.rules.build import problems
 
 RULES = Path(__file__).resolve().parents[2] / "advisor" / "rules"
 DATA = knowledge_dir() / "rules"
