@@ -30,7 +30,7 @@ from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.setting import matches as fits
-from advisor.rules.kit.case import is_hybrid, number, open_value
+from advisor.rules.kit.case import is_hybrid, number, open_value, rows
 
 KV_BYTES = "--kv-cache-memory-bytes"
 _SIZES = (
@@ -50,6 +50,11 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
     """
     drafts = case.plan.k or "k" not in row  # where nothing is drafted no range of k holds
     return bool(drafts and fits(row, setting_of(case)))
+
+
+def first_match(case: Case, name: str) -> Mapping[str, Any] | None:
+    """The first row of a list of knowledge/rules/regime.json whose filters fit the case."""
+    return next((row for row in rows("regime", name) if matches(row, case)), None)
 
 
 def is_sparse_moe(case: Case) -> bool | None:

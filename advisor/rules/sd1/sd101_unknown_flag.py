@@ -66,10 +66,7 @@ def unknown_flag(case: Case) -> Hits:
             continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is not None and match.abbreviated:  # a keyword, which nothing completes
-            field = match.spelling.strip("-").replace("-", "_")
-            text = f"{case.plan.engine} has no option {found.raw}: in full it is {field}"
-            fix = rename_fix(case, found, match.spelling, f"Write {field}.")
-            yield respelt(found, text, fix)
+            yield keyword_cut_short(case, found, match.spelling)
             continue
         if match is not None:
             dashes = found.origin == "ini" or "_" in found.raw
@@ -148,7 +145,11 @@ def abbreviations(case: Case) -> Hits:
             continue
         word = lookup_spelling(found)
         match = catalogue(case).match(word, catalogued_version(case))
-        if match is not None and match.abbreviated and 0 < len(match.spelling) - len(word) <= 2:
+        if match is None or not match.abbreviated:
+            continue
+        if case.launch.form == "ray-serve":  # keywords of a class, which nothing completes
+            yield keyword_cut_short(case, found, match.spelling)
+        elif len(match.spelling) - len(word) <= 2:
             ever = {catalogue(case).match(word, one) for one in possible(case, found)}
             same = {one and one.spelling for one in ever} == {match.spelling}
             yield Hit(
@@ -166,6 +167,13 @@ def _weight(case: Case, misspelt: bool, strange: bool, several: bool) -> Severit
     if case.launch.fork:
         return "info"
     return "warning" if strange and several and not is_release_pinned(case) else None
+
+
+def keyword_cut_short(case: Case, found: Flag, full: str) -> Hit:
+    """The hit of a keyword of Python that is only the beginning of one."""
+    field = full.strip("-").replace("-", "_")
+    text = f"{case.plan.engine} has no option {found.raw}: in full it is {field}"
+    return respelt(found, text, rename_fix(case, found, full, f"Write {field}."))
 
 
 def respelt(flag: Flag, message: str, fix: Fix | str) -> Hit:

@@ -86,16 +86,13 @@ def _slots_beyond(case: Case, found: MemoryBill) -> Hits:
         return
     slots = case.plan.max_num_seqs or case.facts.concurrency or 1
     many = f"{slots} slots" if slots > 1 else "one slot"
+    other = "" if case.plan.kv_cache_dtype else ", or take -ctk q8_0 -ctv q8_0"
     yield Hit(
         f"the context of {many} is billed {short:.1f} GiB too large for {hardware_name(case)}: "
         "what is over lies in system memory, where drafts lost",
         flag=flag(case, "--ctx-size"),
         severity="warning",
-        fix=(
-            "Lower --ctx-size"
-            + ("" if case.plan.kv_cache_dtype else ", or take -ctk q8_0 -ctv q8_0")
-            + (", or fewer slots (--parallel)." if slots > 1 else ".")
-        ),
+        fix=f"Lower --ctx-size{other}" + (", or fewer slots (--parallel)." if slots > 1 else "."),
         sources=("advisor memory bill", "corral9070xt"),
     )
 
@@ -110,23 +107,17 @@ def request_exceeds_context(case: Case) -> Hits:
     Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
     Sources: llama-server 0.5.0 --help: --ctx-size, --parallel; vllm and sglang request checks
     """
-    length, ctx = case.plan.max_model_len, case.facts.ctx_tokens
-    if not length or ctx is None or has_switch(case, "--embedding", "--rerank"):
+    length, ctx = case.plan.max_model_len or 0, case.facts.ctx_tokens or 0
+    output, slots = case.facts.output_tokens or 0, case.plan.max_num_seqs or 1
+    if ctx + output <= length or has_switch(case, "--embedding", "--rerank"):
         return
-    need = ctx + (case.facts.output_tokens or 0)
-    if need <= length:
-        return
-    slots = case.plan.max_num_seqs or 1
     shared = f" (-c is shared by {slots} slots)" if is_gguf(case) and slots > 1 else ""
     yield Hit(
-        f"requests of {ctx:,} + {case.facts.output_tokens or 0:,} tokens exceed the {length:,} "
-        f"tokens per request{shared}",
+        f"requests of {ctx:,} + {output:,} tokens exceed the {length:,} tokens per request{shared}",
         severity="error" if ctx >= length else None,
-        fix=(
-            f"Set -c {need * slots}."
-            if is_gguf(case)
-            else f"Raise the maximum length to {need} or more."
-        ),
+        fix=f"Set -c {(ctx + output) * slots}."
+        if is_gguf(case)
+        else f"Raise the maximum length to {ctx + output} or more.",
     )
 
 
@@ -140,14 +131,12 @@ def slots_share_context(case: Case) -> Hits:
     Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 131072 --parallel 4
     Sources: llama-server 0.5.0 --help: --ctx-size, --parallel
     """
-    slots, length = case.plan.max_num_seqs or 1, case.plan.max_model_len
-    explicit = flag(case, "--parallel")
-    if explicit is None or slots < 2 or not length or has_switch(case, "--kv-unified"):
-        return
-    if length < number("memory", "slot_ctx_tokens_min"):
+    slots, length = case.plan.max_num_seqs or 1, case.plan.max_model_len or 0
+    short = length < number("memory", "slot_ctx_tokens_min")
+    if short and slots > 1 and not has_switch(case, "--kv-unified"):
         yield Hit(
             f"{slots} slots share -c {length * slots:,}: each request gets {length:,} tokens",
-            flag=flag(case, "--ctx-size") or explicit,
+            flag=flag(case, "--ctx-size", "--parallel"),
             severity="warning" if length <= number("memory", "slot_ctx_tokens_least") else None,
             fix="Multiply -c by the number of slots, or use fewer slots.",
         )
@@ -173,12 +162,8 @@ def context_beyond_model(case: Case) -> Hits:
     most = encoder or most
     if most is None or length is None or length <= most:
         return
-    lifted = case.launch.env_value(OVERRIDE_ENV.get(case.plan.engine, "")) not in (
-        None,
-        "0",
-        "false",
-        "False",
-    )
+    how = OVERRIDE_ENV.get(case.plan.engine)
+    lifted = case.launch.env_value(how or "") not in (None, "0", "false", "False")
     if lifted or any(found.name.partition(".")[0] in STRETCH for found in case.launch.flags):
         return
     itself: bool | None = encoder is not None
@@ -188,20 +173,13 @@ def context_beyond_model(case: Case) -> Hits:
             return
     if itself is None:
         return
-    whose = name if encoder else model_name(case)
     place = flag(case, "--max-model-len", "--context-length", "--ctx-size")
-    slots = (case.plan.max_num_seqs or 1) if is_gguf(case) else 1
-    how = OVERRIDE_ENV.get(case.plan.engine)
+    slots = (case.plan.max_num_seqs or 1) if place and place.name == "--ctx-size" else 1
+    what = "or stretch the positions (YaRN) where the model's card says how."
     yield Hit(
-        f"{length:,} tokens exceed the {most:,} that {whose} was made for"
-        + (f": the server refuses to start without {how}=1" if how else ""),
+        f"{length:,} tokens exceed the {most:,} that {name if encoder else model_name(case)} was "
+        "made for" + (f": the server refuses to start without {how}=1" if how else ""),
         flag=place,
         severity="warning" if is_gguf(case) or not itself else None,
-        fix=set_fix(
-            case,
-            place,
-            str(most * slots if place is not None and place.name == "--ctx-size" else most),
-            f"Set it to {most} at most, or stretch the positions (YaRN) where the model's card "
-            f"says how.",
-        ),
+        fix=set_fix(case, place, str(most * slots), f"Set it to {most} at most, {what}"),
     )

@@ -98,10 +98,10 @@ def slots_far_from_load(case: Case) -> Hits:
     Sources: seed000
     """
     slots, running = case.plan.max_num_seqs, streams(case)
-    if slots is None or running is None:
-        return
     place = flag(case, "--max-num-seqs", "--max-running-requests", "--parallel")
     reserves = case.plan.method != "none" or is_gguf(case)
+    if slots is None or running is None:
+        return
     if slots < running:
         what = f"Set at least {running} slots, as far as memory allows."
         yield Hit(
@@ -165,46 +165,40 @@ def batch_below_context(case: Case) -> Hits:
         return
     off, place = flag(case, "--enable-chunked-prefill"), flag(case, "--max-num-batched-tokens")
     budget, length = case.plan.max_num_batched_tokens, case.plan.max_model_len
+    seqs, slots = flag(case, "--max-num-seqs"), case.plan.max_num_seqs or 0
     if place is None or budget is None:
         return
-    slots = case.plan.max_num_seqs or 0
-    seqs = flag(case, "--max-num-seqs")
     if seqs is not None and budget < slots:
-        swapped = slots >= MANY > budget
         yield Hit(
             f"{budget:,} batched tokens are fewer than the {slots:,} sequences that each take one "
             f"a step: the server refuses to start",
             flag=place,
             fix=swap_fix(case, seqs, place, "Exchange the two values, if that is meant.")
-            if swapped
+            if slots >= MANY > budget
             else f"Give --max-num-batched-tokens at least {slots}, or leave it out.",
         )
     chunked = off is None or (off.value or "").lower() != "false"
-    if chunked or length is None or budget >= length:
-        return
-    what = "Leave chunked prefill on, or raise --max-num-batched-tokens to the context."
-    yield Hit(
-        f"{budget:,} batched tokens are fewer than the {length:,} of the context, and chunked "
-        f"prefill is off: the server refuses to start",
-        flag=off,
-        fix=drop_fix(case, off, what),
-    )
+    if not chunked and length is not None and budget < length:
+        what = "Leave chunked prefill on, or raise --max-num-batched-tokens to the context."
+        yield Hit(
+            f"{budget:,} batched tokens are fewer than the {length:,} of the context, and chunked "
+            f"prefill is off: the server refuses to start",
+            flag=off,
+            fix=drop_fix(case, off, what),
+        )
 
 
 def physical_above_logical(case: Case) -> Hits:
     """--ubatch-size above --batch-size: cut down in silence."""
     batch, part = certain(case, "--batch-size"), certain(case, "--ubatch-size")
-    if batch is None or part is None:
-        return
-    whole, wanted = integer(batch.value), integer(part.value)
-    if whole is None or wanted is None or not 0 < whole < wanted:
-        return
-    yield Hit(
-        f"--ubatch-size {wanted:,} is cut down to the {whole:,} of --batch-size",
-        flag=part,
-        severity="warning",
-        fix=swap_fix(case, batch, part, "Exchange the two values, or raise --batch-size."),
-    )
+    whole, wanted = (integer(one.value) if one else None for one in (batch, part))
+    if batch and part and whole is not None and wanted is not None and 0 < whole < wanted:
+        yield Hit(
+            f"--ubatch-size {wanted:,} is cut down to the {whole:,} of --batch-size",
+            flag=part,
+            severity="warning",
+            fix=swap_fix(case, batch, part, "Exchange the two values, or raise --batch-size."),
+        )
 
 
 @rule("SD317", "error", "vllm", versioned=True)
@@ -221,20 +215,20 @@ def draft_slots_fill_budget(case: Case) -> Hits:
     Sources: vllm-project/vllm#50708; vllm-project/vllm#56025; vllm vllm/config/speculative.py
         (max_num_new_slots_for_drafting)
     """
-    plan, place = case.plan, flag(case, "--max-num-batched-tokens")
+    plan, place = case.plan, certain(case, "--max-num-batched-tokens")
     per_token, more = SLOTS.get(plan.method, (0, 0))
     slots = per_token * (plan.k or 0) + more
-    budget, sequences = plan.max_num_batched_tokens, plan.max_num_seqs
-    if place is None or place.unresolved or budget is None or not sequences or slots <= 0:
+    used, budget = slots * (plan.max_num_seqs or 0), plan.max_num_batched_tokens
+    if place is None or budget is None or slots <= 0 or flag(case, "--max-num-seqs") is None:
         return
-    if flag(case, "--max-num-seqs") is None or budget > slots * sequences:
-        return
-    what = f"Raise it well above {slots * sequences:,}, or lower --max-num-seqs or k."
-    yield Hit(
-        f"{sequences} sequences with {slots} draft slots each ({plan.method}{k_words(plan)}) use "
-        f"up the {budget:,} tokens of a step: the server refuses to start",
-        flag=place,
-        versions="0.26.0 and later",
-        everywhere=within(case, "0.26.0", None) is True,
-        fix=set_fix(case, place, str(max(8192, 1 << (2 * slots * sequences).bit_length())), what),
-    )
+    if used and budget <= used:
+        what = f"Raise it well above {used:,}, or lower --max-num-seqs or k."
+        yield Hit(
+            f"{plan.max_num_seqs} sequences with {slots} draft slots each "
+            f"({plan.method}{k_words(plan)}) use up the {budget:,} tokens of a step: the server "
+            "refuses to start",
+            flag=place,
+            versions="0.26.0 and later",
+            everywhere=within(case, "0.26.0", None) is True,
+            fix=set_fix(case, place, str(max(8192, 1 << (2 * used).bit_length())), what),
+        )

@@ -7,6 +7,7 @@ from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     capability,
     certain,
+    decimal,
     flag,
     hardware_name,
     has_switch,
@@ -18,7 +19,13 @@ from advisor.rules.kit.case import (
     spec_flag,
 )
 from advisor.rules.kit.fixes import value_fix
-from advisor.rules.kit.policy import concurrent_requests, is_sparse_moe, matches, regime, streams
+from advisor.rules.kit.policy import (
+    concurrent_requests,
+    first_match,
+    is_sparse_moe,
+    regime,
+    streams,
+)
 from advisor.rules.kit.releases import between, release
 
 
@@ -32,15 +39,10 @@ def documented_gain(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
-    for row in rows("regime", "documented_gains"):
-        if matches(row, case):
-            yield Hit(
-                f"documented gain: {row['text']}",
-                row=row,
-                effect="support",
-                k_best=row.get("k_best"),
-            )
-            return
+    row = first_match(case, "documented_gains")
+    if row is not None:
+        best = row.get("k_best")
+        yield Hit(f"documented gain: {row['text']}", row=row, effect="support", k_best=best)
 
 
 @rule(
@@ -117,7 +119,7 @@ def sglang_profile(case: Case) -> Hits:
 
 
 @rule("SD423", "warning", "gguf", decides=True, data="regime.external_draft_hybrid")
-@when(methods="draft_model", parts="facts.request", needs="model")
+@when(methods="draft_model", parts="hybrid facts.request", needs="model")
 def external_draft_loses(case: Case) -> Hits:
     """A recommendation with a separate draft model for a hybrid target in llama.cpp.
 
@@ -127,17 +129,16 @@ def external_draft_loses(case: Case) -> Hits:
     Good (goal=balanced): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     """
-    if is_hybrid(case):
-        yield Hit(
-            "an external draft model on a hybrid target ran at 0.14 to 0.29 of the plain speed "
-            "(RTX 3090, n=1 to 32)",
-            fix="Use draft-mtp or DFlash with 2 draft tokens, or no speculation.",
-            conflicts=(
-                "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains "
-                "of 15 to 45 %",
-            ),
-            effect=regime(case, losses.external_draft).effect,
-        )
+    yield Hit(
+        "an external draft model on a hybrid target ran at 0.14 to 0.29 of the plain speed "
+        "(RTX 3090, n=1 to 32)",
+        fix="Use draft-mtp or DFlash with 2 draft tokens, or no speculation.",
+        conflicts=(
+            "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains "
+            "of 15 to 45 %",
+        ),
+        effect=regime(case, losses.external_draft).effect,
+    )
 
 
 @rule("SD426", "warning", "vllm", decides=True, data="regime.triton_mla")
@@ -150,20 +151,19 @@ def triton_mla_verify(case: Case) -> Hits:
         '{"method":"mtp","num_speculative_tokens":1}'
     Good (hw=h200): the same
     """
-    row = next((row for row in rows("regime", "triton_mla") if matches(row, case)), None)
-    asked = (case.plan.attention_backend or "").upper()
-    if row is None or case.plan.method == "ngram" or (asked and asked != "TRITON_MLA"):
+    row, asked = first_match(case, "triton_mla"), (case.plan.attention_backend or "").upper()
+    if row is None or case.plan.method == "ngram" or asked not in ("", "TRITON_MLA"):
         return
-    if open_value(case, "--attention-backend"):
-        return
-    yield Hit(
-        f"vLLM has only its Triton kernel for MLA on {hardware_name(case)}: a verify step reads "
-        "the context like a prompt; EAGLE ran at 0.49 to 0.77 of the baseline speed on a GB10",
-        flag=flag(case, "--attention-backend") or spec_flag(case),
-        fix="Run without speculation, or benchmark both first.",
-        row=row,
-        effect=regime(case, losses.triton_mla).effect,
-    )
+    if not open_value(case, "--attention-backend"):
+        yield Hit(
+            f"vLLM has only its Triton kernel for MLA on {hardware_name(case)}: a verify step "
+            "reads the context like a prompt; EAGLE ran at 0.49 to 0.77 of the baseline speed on "
+            "a GB10",
+            flag=flag(case, "--attention-backend") or spec_flag(case),
+            fix="Run without speculation, or benchmark both first.",
+            row=row,
+            effect=regime(case, losses.triton_mla).effect,
+        )
 
 
 @rule("SD427", "warning", "vllm", decides=True, data="regime.draft_model_sparse", at="spec")
@@ -177,20 +177,19 @@ def draft_model_sparse_target(case: Case) -> Hits:
     Good (hw=h100-sxm, concurrency=16): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":1}'
     """
-    row = next((row for row in rows("regime", "draft_model_sparse") if matches(row, case)), None)
-    if row is None:
-        return
-    yield Hit(
-        "a separate draft model rarely pays beside a target with few active parameters at "
-        f"{streams(case)} concurrent request{'s' if streams(case) != 1 else ''}: a 0.6B draft for "
-        "Qwen3-30B-A3B cost 18 to 69 % of the speed with 2 to 8 draft tokens on an H100",
-        fix="Use the model's own MTP head or an EAGLE-3 head, or no speculation.",
-        row=row,
-        effect=regime(case, losses.sparse_draft).effect,
-    )
+    row, running = first_match(case, "draft_model_sparse"), streams(case)
+    if row is not None:
+        yield Hit(
+            "a separate draft model rarely pays beside a target with few active parameters at "
+            f"{running} concurrent request{'s' if running != 1 else ''}: a 0.6B draft for "
+            "Qwen3-30B-A3B cost 18 to 69 % of the speed with 2 to 8 draft tokens on an H100",
+            fix="Use the model's own MTP head or an EAGLE-3 head, or no speculation.",
+            row=row,
+            effect=regime(case, losses.sparse_draft).effect,
+        )
 
 
-@rule("SD428", "info", "llama-server")
+@rule("SD428", "info", "llama-server", at="--parallel")
 @when(options="--parallel", needs="concurrency")
 def slots_apart(case: Case) -> Hits:
     """More llama-server slots than requests, each slot with a KV buffer of its own.
@@ -202,20 +201,19 @@ def slots_apart(case: Case) -> Hits:
         bench-h100-llama-b11312: slots side by side and one apart; bench-h100-llama-places: one to
         four groups of slots
     """
-    explicit, slots, running = flag(case, "--parallel"), case.plan.max_num_seqs, streams(case)
-    if explicit is None or slots is None or running is None or has_switch(case, "--kv-unified"):
+    slots, running = case.plan.max_num_seqs, streams(case)
+    if slots is None or running is None or has_switch(case, "--kv-unified"):
         return
     if 2 <= running < slots:
         yield Hit(
             f"{running} requests on {slots} slots: where their slots are not neighbours, a step is "
             "several passes, 1.2 to 4.6 times as long on an H100",
-            flag=explicit,
             fix=f"Use --parallel {running}, or add --kv-unified (-c is then shared).",
         )
 
 
 @rule("SD429", "warning", "gguf", decides=True, data="regime.lookup_states", at="spec")
-@when(methods="ngram", needs="model")
+@when(methods="ngram", needs="model", parts="hybrid")
 def lookups_copy_states(case: Case) -> Hits:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
 
@@ -223,9 +221,7 @@ def lookups_copy_states(case: Case) -> Hits:
     Bad: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-simple
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """
-    if not is_hybrid(case):
-        return
-    effect, _ = regime(case, losses.lookup_states)
+    effect = regime(case, losses.lookup_states).effect
     yield Hit(
         f"each lookup copies a slot's recurrent state of {model_name(case)}: 0.26 to 0.92 of the "
         "plain speed on an H100",
@@ -301,17 +297,13 @@ def drafts_cut_by_probability(case: Case) -> Hits:
     """
     (row,) = rows("regime", "llama_p_min")
     given = certain(case, "--spec-draft-p-min")
-    try:
-        least = float(given.value or "") if given is not None else 0.0
-    except ValueError:
-        return
-    if given is not None and least >= row["least"] and case.plan.k <= row["most_k"]:
+    least = decimal(given.value) if given is not None else None
+    if given and least is not None and least >= row["least"] and case.plan.k <= row["most_k"]:
+        what = "Set it to 0.0 and lower --spec-draft-n-max instead."
         yield Hit(
             f"{given.name} {given.value} with MTP lost in {row['lost']} of {row['runs']} A/B runs "
             f"(median {row['median']})",
             flag=given,
-            fix=value_fix(
-                case, given, "0.0", "Set it to 0.0 and lower --spec-draft-n-max instead."
-            ),
+            fix=value_fix(case, given, "0.0", what),
             row=row,
         )

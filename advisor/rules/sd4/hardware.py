@@ -13,6 +13,7 @@ from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     bill,
     concurrent_requests,
+    first_match,
     is_sparse_moe,
     matches,
     regime,
@@ -181,19 +182,18 @@ def q8_on_rdna(case: Case) -> Hits:
         --spec-type draft-mtp --spec-draft-n-max 2
     Good (hw=r9700, quant=q6_k): with Qwen3.6-27B-MTP-Q6_K.gguf for Qwen3.6-27B-MTP-Q8_0.gguf
     """
-    effect, _ = regime(case, losses.q8_on_rdna)
-    if effect is None:
-        return
-    yield Hit(
-        f"Q8_0 with MTP on {hardware_name(case)}: 0.94x at k=2 and 0.88x at 3 on one R9700, while "
-        "Q5_K_M and Q6_K gained 1.8x to 2.1x",
-        fix="Use Q6_K weights, or measure.",
-        conflicts=(
-            "two R9700 are reported at 2.17x with Q8_0 (aos); the losing run is a build from "
-            "before the merge",
-        ),
-        effect=effect,
-    )
+    effect = regime(case, losses.q8_on_rdna).effect
+    if effect is not None:
+        yield Hit(
+            f"Q8_0 with MTP on {hardware_name(case)}: 0.94x at k=2 and 0.88x at 3 on one R9700, "
+            "while Q5_K_M and Q6_K gained 1.8x to 2.1x",
+            fix="Use Q6_K weights, or measure.",
+            conflicts=(
+                "two R9700 are reported at 2.17x with Q8_0 (aos); the losing run is a build from "
+                "before the merge",
+            ),
+            effect=effect,
+        )
 
 
 @rule("SD421", "warning", "gguf", data="regime.igpu_q4_kv", at="--cache-type-k --cache-type-v")
@@ -266,16 +266,15 @@ def dflash_too_long(case: Case) -> Hits:
     Good: with --spec-draft-n-max 2 for --spec-draft-n-max 16
     """
     limit = int(number("regime", "dflash_gguf_k_max"))
-    if case.plan.k <= limit:
-        return
-    yield Hit(
-        f"DFlash with {case.plan.k} draft tokens: the measured order on an RTX 3090 is +17 to +27 "
-        "% at 2, +17 to +19 % at 4, -9 % at 6, -15 % at 8, -47 % at 16",
-        fix=k_fix(case, 2, f"Draft 2 tokens, {limit} at most."),
-        conflicts=("a GB10 fork reports 1.3x to 1.8x at 14 tokens, without a baseline run",),
-        effect="k_max",
-        k_max=limit,
-    )
+    if case.plan.k > limit:
+        yield Hit(
+            f"DFlash with {case.plan.k} draft tokens: the measured order on an RTX 3090 is +17 to "
+            "+27 % at 2, +17 to +19 % at 4, -9 % at 6, -15 % at 8, -47 % at 16",
+            fix=k_fix(case, 2, f"Draft 2 tokens, {limit} at most."),
+            conflicts=("a GB10 fork reports 1.3x to 1.8x at 14 tokens, without a baseline run",),
+            effect="k_max",
+            k_max=limit,
+        )
 
 
 @rule("SD422", "warning", "vllm sglang", decides=True, data="regime.long_context_losses", at="spec")
@@ -289,7 +288,7 @@ def long_context_kernel_loss(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=2048, quant=awq-int4): the same
     """
-    row = next((row for row in rows("regime", "long_context_losses") if matches(row, case)), None)
+    row = first_match(case, "long_context_losses")
     if row is not None:
         yield Hit(
             f"{case.facts.ctx_tokens:,} tokens of context: {row['text']}",

@@ -14,12 +14,18 @@ from advisor.rules.kit.case import (
     is_hybrid,
     k_flag,
     open_value,
-    rows,
     spec_flag,
     value,
 )
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import concurrent_requests, matches, regime, running_requests, streams
+from advisor.rules.kit.policy import (
+    concurrent_requests,
+    first_match,
+    matches,
+    regime,
+    running_requests,
+    streams,
+)
 from advisor.rules.kit.releases import between, release, version_label
 
 SIZES = ("--cudagraph-capture-sizes", "--max-cudagraph-capture-size", "--compilation-config")
@@ -42,19 +48,18 @@ def k_too_high(case: Case) -> Hits:
     """
     if is_gguf(case) and case.plan.k + 1 > number("regime", "kernel_switch_tokens"):
         return  # the kernel switch says it, with the larger reason
-    row = next((row for row in rows("regime", "k_limits") if matches(row, case)), None)
-    if row is None or case.plan.k <= row["usual"]:
-        return
-    draft = row.get("draft", row["usual"])
-    yield Hit(
-        f"k={case.plan.k} draft tokens; published sweeps end at {row['usual']} (best: "
-        f"{row['best']})",
-        severity="info" if case.plan.k <= row["hard"] else None,
-        fix=k_fix(case, draft, f"Draft {draft} ({row['usual']} at most)."),
-        row=row,
-        effect="k_max",
-        k_max=row["usual"],
-    )
+    row = first_match(case, "k_limits")
+    if row is not None and case.plan.k > row["usual"]:
+        draft = row.get("draft", row["usual"])
+        yield Hit(
+            f"k={case.plan.k} draft tokens; published sweeps end at {row['usual']} (best: "
+            f"{row['best']})",
+            severity="info" if case.plan.k <= row["hard"] else None,
+            fix=k_fix(case, draft, f"Draft {draft} ({row['usual']} at most)."),
+            row=row,
+            effect="k_max",
+            k_max=row["usual"],
+        )
 
 
 @rule("SD408", "warning", "gguf", decides=True, data="regime.gguf_concurrency", at="spec")
@@ -67,14 +72,13 @@ def gguf_concurrency(case: Case) -> Hits:
         --parallel 8 --spec-type draft-mtp --spec-draft-n-max 2
     Good (hw=rtx3090, concurrency=1): with --parallel 1 for --parallel 8
     """
-    at_once = concurrent_requests(case) or 1
-    row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
+    at_once, row = concurrent_requests(case) or 1, first_match(case, "gguf_concurrency")
     if row is None or at_once <= row["from"] / 2:
         return
     effect, strength = regime(case, losses.gguf_streams)
     yield Hit(
         f"{at_once} concurrent requests: {row['text']}",
-        fix=("Switch speculation off at this load, or use vLLM or SGLang for concurrent requests."),
+        fix="Switch speculation off at this load, or use vLLM or SGLang for concurrent requests.",
         row=row,
         severity=None if at_once >= row["from"] else "info",
         effect=effect,
@@ -197,7 +201,7 @@ def lone_loss(case: Case) -> Hits:
     Good (hw=a100-80gb, gpus=2, concurrency=16, quant=awq-int4): with
         --max-num-seqs 16 for --max-num-seqs 4
     """
-    row = next((row for row in rows("regime", "lone_losses") if matches(row, case)), None)
+    row = first_match(case, "lone_losses")
     if row is None or (concurrent_requests(case) or 1) >= row["from"]:
         return
     effect, strength = regime(case, losses.lone_loss)

@@ -5,7 +5,7 @@ from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, is_hybrid
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
@@ -14,7 +14,7 @@ DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing mor
 
 
 @rule("SD403", "info", "vllm", data=("regime.prefix_share_low", "regime.prefix_cost_points"))
-@when(methods="mtp", needs="model prefix_share")
+@when(methods="mtp", needs="model prefix_share", parts="hybrid")
 def prefix_caching_trade(case: Case) -> Hits:
     """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
 
@@ -23,15 +23,13 @@ def prefix_caching_trade(case: Case) -> Hits:
         --enable-prefix-caching --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (prefix_share=0): with --no-enable-prefix-caching for --enable-prefix-caching
     """
-    share, caching = case.facts.prefix_share, case.plan.prefix_caching
-    if share is None or caching is None or not is_hybrid(case):
-        return
+    share, caching = case.facts.prefix_share or 0.0, case.plan.prefix_caching
     place = flag(case, "--enable-prefix-caching")
     if caching and share < number("regime", "prefix_share_low") and is_sparse_moe(case):
         yield Hit(
             f"prefix caching with MTP cost about {number('regime', 'prefix_cost_points'):.0f} "
-            f"points of decode speed on an "
-            f"A3B hybrid, and prompts that share {share:.0%} gain little from it",
+            f"points of decode speed on an A3B hybrid, and prompts that share {share:.0%} gain "
+            "little from it",
             flag=place,
             fix=caching_off_fix(case, "Add --no-enable-prefix-caching."),
             conflicts=(
@@ -41,7 +39,8 @@ def prefix_caching_trade(case: Case) -> Hits:
             ),
         )
     # a plan of ours leaves it off where it was estimated to cost
-    elif not caching and not case.launch.emitted and share >= number("regime", "prefix_share_high"):
+    high = share >= number("regime", "prefix_share_high")
+    if caching is False and not case.launch.emitted and high:
         yield Hit(
             f"prompts share {share:.0%} of their tokens, and without prefix caching each request "
             f"prefills them again",
@@ -68,11 +67,10 @@ def ngram_general_text(case: Case) -> Hits:
     if is_suffix_decoding(case):
         return
     longer = "; at least raise prompt_lookup_min to 8" if case.plan.engine == "vllm" else ""
-    effect, _ = regime(case, losses.lookup)
-    copying = effect == "caution"
+    effect = regime(case, losses.lookup).effect
     yield Hit(
         "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
-        severity="info" if copying else None,
+        severity="info" if effect == "caution" else None,  # where answers copy
         fix=f"Use MTP where the checkpoint has a head, else no speculation{longer}.",
         conflicts=("copy-and-edit loads gained 15 to 24 %",),
         effect=effect,
@@ -172,8 +170,8 @@ def thinking_apart(case: Case) -> Hits:
     request, model = case.facts.request, case.facts.model
     if request is None or model is None or request.thinking is not None:
         return
-    told = request.acceptance is not None or request.acceptance_length is not None
-    if told and (model.thinking_default is not None or model.reasoning_parser):
+    stated = request.acceptance is not None or request.acceptance_length is not None
+    if stated and (model.thinking_default is not None or model.reasoning_parser):
         yield Hit(
             "measure the acceptance with thinking on and off separately: the given value does not "
             "state the mode, and the two differ in acceptance and answer length"

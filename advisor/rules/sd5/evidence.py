@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Hardware
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import hardware_name, is_hybrid, model_name, rows
+from advisor.rules.kit.case import hardware_name, model_name, rows
 from advisor.rules.kit.policy import is_sparse_moe, matches
 from advisor.rules.kit.releases import release
 
@@ -35,13 +35,10 @@ def no_measured_pair(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
     """
-    facts = case.facts
-    hw = facts.hardware
-    if hw is None or any(e.covers for e in facts.evidence):
-        return
-    here = [e for e in facts.evidence if e.hardware == hw.id]
-    if not here:
-        return  # sd506 says it
+    facts, hw = case.facts, case.facts.hardware
+    here = [e for e in facts.evidence if hw is not None and e.hardware == hw.id]
+    if not here or any(e.covers for e in facts.evidence):
+        return  # of none here SD506 speaks
     near, asked = here[0], facts.concurrency or 1
     same = near.model == (facts.model.id if facts.model else "") and near.engine == case.plan.engine
     if same and 0.5 <= (near.concurrency or 1) / asked <= 2:
@@ -67,15 +64,14 @@ def evidence_of_other_version(case: Case) -> Hits:
     asked = release(case)
     covering = [(parse_release(e.engine_version) or (), e) for e in case.facts.evidence if e.covers]
     covering = [(at, e) for at, e in covering if at]
-    if asked is None or not covering or any(at[:2] == asked[:2] for at, _ in covering):
-        return
-    _, newest = max(covering, key=lambda pair: pair[0])
-    when = f" of {newest.date}" if newest.date else ""
-    yield Hit(
-        f"the newest benchmark of this load was run with {newest.engine} "
-        f"{newest.engine_version}{when}, not with {'.'.join(map(str, asked))}",
-        sources=(newest.source,),
-    )
+    if asked is not None and covering and all(at[:2] != asked[:2] for at, _ in covering):
+        _, newest = max(covering, key=lambda pair: pair[0])
+        when = f" of {newest.date}" if newest.date else ""
+        yield Hit(
+            f"the newest benchmark of this load was run with {newest.engine} "
+            f"{newest.engine_version}{when}, not with {'.'.join(map(str, asked))}",
+            sources=(newest.source,),
+        )
 
 
 @rule("SD503", "info", data="claims.superseded")
@@ -122,11 +118,8 @@ def random_weights_evidence(case: Case) -> Hits:
         added
     """
     known = table("claims")["random_weight_sources"]
-    used = {
-        e.source
-        for e in case.facts.evidence
-        if e.source in known["ids"] or e.source.startswith(tuple(known["prefixes"]))
-    }
+    sources = {e.source for e in case.facts.evidence}
+    used = {s for s in sources if s in known["ids"] or s.startswith(tuple(known["prefixes"]))}
     if used:
         yield Hit(
             "measured step costs here come from random weights with a set acceptance: the gain "
@@ -166,17 +159,16 @@ def stand_in_shape(case: Case) -> Hits:
         4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     model, shape = case.facts.model, case.facts.shape
-    if model is None or shape is None or model.proxy is None or shape.id == model.id:
-        return
-    yield Hit(
-        f"the shape of {model_name(case)} is unknown; costs and memory are those of "
-        f"{shape.name or shape.id}",
-        sources=(model.source,) if model.source else (),
-    )
+    if model is not None and shape is not None and model.proxy and shape.id != model.id:
+        yield Hit(
+            f"the shape of {model_name(case)} is unknown; costs and memory are those of "
+            f"{shape.name or shape.id}",
+            sources=(model.source,) if model.source else (),
+        )
 
 
 @rule("SD509", "info", "vllm", data="claims.a3b_spread")
-@when(methods="mtp", parts="facts.request", needs="model hardware concurrency")
+@when(methods="mtp", parts="hybrid facts.request", needs="model hardware concurrency")
 def conflicting_a3b_reports(case: Case) -> Hits:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
 
@@ -187,16 +179,12 @@ def conflicting_a3b_reports(case: Case) -> Hits:
     Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): with
         Qwen/Qwen3.6-27B-AWQ for cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
     """
-    if not is_sparse_moe(case) or not is_hybrid(case):
-        return
-    if any(e.covers for e in case.facts.evidence):
-        return
-    reports = tuple(table("claims")["a3b_spread"]["rows"])
-    yield Hit(
-        f"reports on MTP for {model_name(case)} in vLLM range from -51 % to +55 % by "
-        f"quantisation, release and settings",
-        conflicts=reports,
-    )
+    if is_sparse_moe(case) and not any(e.covers for e in case.facts.evidence):
+        yield Hit(
+            f"reports on MTP for {model_name(case)} in vLLM range from -51 % to +55 % by "
+            f"quantisation, release and settings",
+            conflicts=tuple(table("claims")["a3b_spread"]["rows"]),
+        )
 
 
 @rule("SD508", "info", data="claims.weak_statuses")
@@ -216,8 +204,7 @@ def hardware_rates_not_read(case: Case) -> Hits:
     # the rates that decide: bandwidth, and that of the matrices
     rates = (rate for family, rate in _USED.items() if quant.family.startswith(family))
     used = ("memory_bandwidth_gb_s", next(rates, "bf16_tflops"))
-    weak = [text for name in used if (text := _weakness(hw, name))]
-    if weak:
+    if weak := [text for name in used if (text := _weakness(hw, name))]:
         yield Hit(
             f"{hardware_name(case)}: {' and '.join(weak)}; speeds can be off by as much, "
             f"ratios by less"
