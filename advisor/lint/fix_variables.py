@@ -23,7 +23,7 @@ KEYWORD = re.compile(r"[a-z][a-z0-9_]*[ \t]*=(?!=)")  # of a call in Python
 _CONTINUES = ("\\", "^", "`")
 
 
-def moved(edit: Edit, start: int, end: int, text: str = "") -> Edit:
+def place_edit(edit: Edit, start: int, end: int, text: str = "") -> Edit:
     """An edit of the same file at another place."""
     return Edit(file=edit.file, start=start, end=end, text=text)
 
@@ -42,7 +42,7 @@ def requote(text: str, edit: Edit) -> Edit | None:
     around = text[edit.start - 1 : edit.start] + text[edit.end : edit.end + 1]
     if around != '""' or '"' not in edit.text or "\\" in edit.text:
         return edit
-    whole = moved(edit, edit.start - 1, edit.end + 1, f"'{edit.text}'")
+    whole = place_edit(edit, edit.start - 1, edit.end + 1, f"'{edit.text}'")
     return whole if "'" not in edit.text else None
 
 
@@ -56,32 +56,32 @@ def remove_variable(text: str, edit: Edit) -> Edit | None:
     below = min(stop + 1, len(text))
     if "\n" in text[start:end]:  # - name: NAME / value: ...
         item = re.fullmatch(r"[ \t]*-[ \t]+name:[ \t]*[\"']?", before)
-        return moved(edit, line, below) if item and _nothing(after) else None
+        return place_edit(edit, line, below) if item and _nothing(after) else None
     if flow := re.search(r"[\[,]\s*$", before):
         return _of_flow(text, edit, start, end, flow.group().strip())
     if option := _OPTION.search(before):
         start, before = line + option.start(), before[: option.start()]
         if not before.strip() and after in _CONTINUES:
-            return moved(edit, line, below)
-        return moved(edit, start, _past_blanks(text, end)) if after else None
+            return place_edit(edit, line, below)
+        return place_edit(edit, start, _past_blanks(text, end)) if after else None
     if _ALONE.fullmatch(before) and _nothing(after):
-        return None if _is_continued(text, line) else moved(edit, line, below)
+        return None if _is_continued(text, line) else place_edit(edit, line, below)
     if _PREFIX.fullmatch(before) and after and not _nothing(after):
         if not before.strip() and after in _CONTINUES:
-            return moved(edit, line, below)
+            return place_edit(edit, line, below)
         blank = text[end : end + 1] in " \t"
-        return moved(edit, start, _past_blanks(text, end)) if blank else None
+        return place_edit(edit, start, _past_blanks(text, end)) if blank else None
     return None
 
 
 def _of_flow(text: str, edit: Edit, start: int, end: int, opened: str) -> Edit | None:
     """`["NAME=v", ...]`: with one of the commas around it."""
     if after := re.match(r"[ \t]*,[ \t]*", text[end:]):
-        return moved(edit, start, end + after.end())
+        return place_edit(edit, start, end + after.end())
     if not re.match(r"\s*\]", text[end:]):
         return None
     head = re.search(r",\s*$", text[:start]) if opened == "," else None
-    return moved(edit, head.start() if head else start, end)
+    return place_edit(edit, head.start() if head else start, end)
 
 
 def with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
@@ -124,4 +124,4 @@ def remove_keyword(text: str, edit: Edit) -> Edit | None:
     start = edit.start
     if not after and not whole:  # the last one: the comma before it goes
         start = len(text[:start].rstrip().removesuffix(","))
-    return moved(edit, line, end + whole.end()) if whole else moved(edit, start, end)
+    return place_edit(edit, line, end + whole.end()) if whole else place_edit(edit, start, end)

@@ -25,7 +25,7 @@ from advisor.domain.printable import printable
 from advisor.lint.fix_variables import (
     KEYWORD,
     is_closed,
-    moved,
+    place_edit,
     remove_keyword,
     remove_variable,
     requote,
@@ -108,7 +108,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     if depth > 0:  # the flag ends within the default of a variable
         if depth > 1 or text[edit.end : edit.end + 1] != "}":
             return None
-        edit = moved(edit, edit.start, edit.end + 1, edit.text)
+        edit = place_edit(edit, edit.start, edit.end + 1, edit.text)
     if not edit.text and KEYWORD.match(inside):
         return remove_keyword(text, edit)
     if not edit.text and _VARIABLE.match(text, edit.start):
@@ -119,7 +119,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
         return _list_item(text, edit, line, item)
     if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
         return _flow_item(text, edit, flow.group("quote"))
-    edit = moved(edit, *with_quotes(text, edit.start, edit.end), edit.text)
+    edit = place_edit(edit, *with_quotes(text, edit.start, edit.end), edit.text)
     return edit if edit.text else _word(text, edit, line)
 
 
@@ -129,28 +129,28 @@ def _addition(text: str, edit: Edit) -> Edit | None:
     before, newline = text[line : edit.start], "\r\n" if "\r\n" in text else "\n"
     if edit.text.endswith("\n"):  # a key of its own line
         own = f"{edit.text[:-1]}{newline}{before}"
-        return None if before.strip() else moved(edit, edit.start, edit.start, own)
+        return None if before.strip() else place_edit(edit, edit.start, edit.start, own)
     if not edit.text.startswith("-"):
         return edit
     if item := _ITEM_BEFORE.search(before):
         joint, quote = f"{newline}{item['indent']}- ", _quotes_of(text)
         words = joint.join(_yaml_word(word, quote) for word in shlex.split(edit.text))
         at = edit.start - len(item["quote"])
-        return moved(edit, at, at, words + joint) if item.start() == 0 else None
+        return place_edit(edit, at, at, words + joint) if item.start() == 0 else None
     around = text[max(0, edit.start - 200) : edit.start]
     if flow := _FLOW_BEFORE.search(around) or _FLOW_BARE.search(before):
         quote, at = flow["quote"], edit.start - len(flow["quote"])
         words = "".join(f"{quote}{word}{quote}, " for word in shlex.split(edit.text))
-        return moved(edit, at, at, words)
+        return place_edit(edit, at, at, words)
     rest = text[edit.start : _line_end(text, edit.start)]
     ends = re.search(r"(?<=[ \t])[\\^`](?=\r?$)", rest)
     if not before.strip() and ends:
         own = f"{edit.text} {ends.group()}{newline}{before}"
-        return moved(edit, edit.start, edit.start, own)
+        return place_edit(edit, edit.start, edit.start, own)
     word, quote = re.match(r"[\w.-]+", rest), before[-1:]
     quoted = word and quote in ("'", '"') and rest[word.end() :][:1] == quote
     at = edit.start - bool(quoted and not before[:-1].rstrip().endswith((":", "=")))
-    return moved(edit, at, at, f"{edit.text} ")
+    return place_edit(edit, at, at, f"{edit.text} ")
 
 
 def _line_end(text: str, at: int) -> int:
@@ -166,14 +166,14 @@ def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
         stop = _line_end(text, end)
         rest = text[end:stop].strip()
         if rest and not rest.startswith("#"):
-            return moved(edit, start, end)
-        return moved(edit, line, min(stop + 1, len(text)))
+            return place_edit(edit, start, end)
+        return place_edit(edit, line, min(stop + 1, len(text)))
     if item.start() > 0:
         return edit
     newline = "\r\n" if text[:line].endswith("\r\n") else "\n"
     quote, plain = _quotes_of(text), not item["quote"]
     words = [_yaml_word(word, quote, plain) for word in shlex.split(edit.text)]
-    return moved(edit, start, end, f"{newline}{item['indent']}- ".join(words))
+    return place_edit(edit, start, end, f"{newline}{item['indent']}- ".join(words))
 
 
 def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
@@ -181,15 +181,15 @@ def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
     start, end = edit.start - 1, _after_quote(text, edit.end)
     if edit.text:
         words = ", ".join(f"{quote}{word}{quote}" for word in shlex.split(edit.text))
-        return moved(edit, start, end, words)
+        return place_edit(edit, start, end, words)
     after = re.match(r"[ \t\r\n]*,[ \t]*", text[end:])
     if after and text[end + after.end() : end + after.end() + 1] in ("\n", "\r"):
         while text[start - 1 : start] in (" ", "\t"):
             start -= 1
     if after:
-        return moved(edit, start, end + after.end())
+        return place_edit(edit, start, end + after.end())
     before = re.search(r",[ \t\r\n]*$", text[:start])
-    return moved(edit, before.start() if before else start, end)
+    return place_edit(edit, before.start() if before else start, end)
 
 
 def _after_quote(text: str, end: int) -> int:
@@ -218,11 +218,11 @@ def _word(text: str, edit: Edit, line: int) -> Edit:
         # of the last line of a command the one above must not go on
         head = None if rest else re.search(r"[ \t]*[\\^`]\r?\n$", text[:line])
         below = min(stop + 1, len(text))
-        return moved(edit, head.start(), stop) if head else moved(edit, line, below)
+        return place_edit(edit, head.start(), stop) if head else place_edit(edit, line, below)
     kept = text[line : max(line, start - 1)] if not before else ""  # the next word keeps the indent
     while start > line and text[start - 1] in " \t":
         start -= 1
-    return moved(edit, start, end, kept)
+    return place_edit(edit, start, end, kept)
 
 
 # ---------------------------------------------------------------- showing and writing
