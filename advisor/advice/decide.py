@@ -25,6 +25,8 @@ from advisor.perf.arrays import Floats
 from advisor.prediction import utility
 from advisor.prediction.decision import decide_one, goal_weights, token_wait
 
+NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
+METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")  # of an estimate
 # The metrics of measured rows that speak for a goal, best first.
 GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "throughput": ("output_tok_s", "request_tok_s"),
@@ -192,11 +194,15 @@ def effects(findings: Sequence[Finding], effect: str) -> tuple[Finding, ...]:
 def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
     """The 80 % interval of the goal's speed-up (balanced: the weighted geometric mean)."""
     if estimate is None:
-        return Interval(p10=1.0, p50=1.0, p90=1.0)
+        return NO_GAIN
     weights = goal_weights(goal, np.array([paid_share(estimate)]))[:, 0]
-    parts = (estimate.output_tok_s.speedup, estimate.tpot_ms.speedup, estimate.ttft_ms.speedup)
-    logs = np.log(np.maximum([(part.p10, part.p50, part.p90) for part in parts], 1e-6))
-    low, middle, high = map(float, np.exp(weights @ logs))
+    return average([getattr(estimate, name).speedup for name in METRICS], weights)
+
+
+def average(gains: Sequence[Interval], weights: Sequence[float] | Floats) -> Interval:
+    """The weighted geometric mean of gains whose errors go together."""
+    logs = np.log(np.maximum([(gain.p10, gain.p50, gain.p90) for gain in gains], 1e-6))
+    low, middle, high = map(float, np.exp(np.asarray(weights) @ logs))
     return Interval(p10=low, p50=middle, p90=high)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor import engines, rules
 from advisor.advice import decide
-from advisor.advice.decide import Verdict
+from advisor.advice.decide import METRICS, Verdict
 from advisor.advice.explain import measured
 from advisor.advice.explain.difference import Beside
 from advisor.advice.plans import methods, placement, propose, topology
@@ -32,7 +32,6 @@ from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
 
-LEVELS = ("output_tok_s", "tpot_ms", "ttft_ms")
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 
@@ -177,7 +176,9 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
         return [_of_all(estimate, busy(facts, plan)) for estimate, plan in pairs]
     bare = {"baseline": None, "value": None, "baseline_range": None, "value_range": None}
     return [  # with ratios alone
-        row.model_copy(update={name: getattr(row, name).model_copy(update=bare) for name in LEVELS})
+        row.model_copy(
+            update={name: getattr(row, name).model_copy(update=bare) for name in METRICS}
+        )
         for row in rows
     ]
 

@@ -7,6 +7,7 @@ from math import exp, log
 from typing import Literal, NamedTuple
 
 from advisor.advice import decide, objectives
+from advisor.advice.decide import NO_GAIN
 from advisor.advice.explore import mixing
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.servers import ServerDraft, ServerResult, memory_gib
@@ -19,7 +20,6 @@ from advisor.perf.sizes import device
 from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
-NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 Kind = Literal["off", "on", "shared", "gpus"]
 
 
@@ -125,7 +125,7 @@ def build_layout(
         for place, which in enumerate(server.draft.classes)
     }
     ordered = tuple(results[i] for i in sorted(results))
-    gain = mixing.average([seen.gain for seen in ordered], reference.draft.weights)
+    gain = decide.average([seen.gain for seen in ordered], reference.draft.weights)
     chances = [seen.p_objective for seen in ordered if seen.p_objective is not None]
     instances = tuple(_instance(mix, draft, *row) for row in rows)
     sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]

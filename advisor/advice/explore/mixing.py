@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.advice.decide import METRICS, average
 from advisor.domain import normal
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
 from advisor.prediction import intervals
 from advisor.prediction.predict import BASES
-
-METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
 
 
 class Times(NamedTuple):
@@ -95,13 +94,6 @@ def move_middle(gain: Interval, middle: float) -> Interval:
     """An interval around another middle, as wide in the logarithm."""
     ratio = middle / gain.p50
     return Interval(p10=gain.p10 * ratio, p50=middle, p90=gain.p90 * ratio)
-
-
-def average(gains: Sequence[Interval], weights: Sequence[float]) -> Interval:
-    """The weighted geometric mean of gains whose errors go together."""
-    logs = np.log(np.maximum([(gain.p10, gain.p50, gain.p90) for gain in gains], 1e-6))
-    low, middle, high = map(float, np.exp(np.asarray(weights) @ logs))
-    return Interval(p10=low, p50=middle, p90=high)
 
 
 def chance(gain: Interval) -> float:

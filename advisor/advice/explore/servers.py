@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.mix import WorkClass, WorkMix
-from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
+from advisor.advice.explore.mixing import Times, chance_of_all, mix_estimates, times
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -172,7 +172,7 @@ def _decide(
     gains = {}
     for i in choices:
         each = [decide.goal_interval(c[i].estimate, f.goal or "balanced") for f, c in pairs]
-        gains[i] = average(each, draft.weights)
+        gains[i] = decide.average(each, draft.weights)
     samples = [np.zeros(utility.SAMPLES)]
     for i, gain in gains.items():
         samples.append(utility.utilities(*decide.log_percentiles(gain), utility.deviates(i))[0])

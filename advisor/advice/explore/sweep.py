@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.advice import decide, judge, objectives, resolve
+from advisor.advice.decide import NO_GAIN
 from advisor.advice.explore.axes import Axes, axes
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
 from advisor.advice.explore.values import LoadPoint, Point, Setting, Sweep, Value, break_evens
@@ -22,7 +23,6 @@ from advisor.domain.nouns import (
     Facts,
     Finding,
     Goal,
-    Interval,
     MetricEstimate,
     Plan,
     Request,
@@ -33,7 +33,6 @@ from advisor.perf import memory
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
 
-NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 # what a point has as it was estimated
 _ESTIMATED = ("p_gain", "output_tok_s", "tpot_ms", "ttft_ms", "accepted_length", "memory", "basis")
 

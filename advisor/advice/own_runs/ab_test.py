@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from advisor.advice import judge
+from advisor.advice.decide import METRICS
 from advisor.advice.own_runs import ab_reasons
 from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
@@ -31,7 +32,6 @@ WORTH = sourced(
 
 # the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered
 _LEADS: dict[Goal, arms.Metric] = {"throughput": "output_tok_s", "tpot": "tpot", "ttft": "ttft"}
-METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
 SHARES = ("p50", "p90", "p99")
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]

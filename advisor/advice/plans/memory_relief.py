@@ -152,15 +152,7 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
 
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
-    """The largest smaller quantisation that fits; `like`: or one of the same step."""
-    for quant in smaller_quants(facts, plan, SAME_STEP if like else 0.0):
-        if memory.bill(facts.model_copy(update={"quant": quant}), plan).fits:
-            return quant
-    return None
-
-
-def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quant]:
-    """Quantisations of fewer bits (or `more`) that run on this hardware, largest first."""
+    """The largest smaller quantisation that runs and fits here; `like`: or one of the same step."""
     bits = facts.quant.bits if facts.quant else None
     arch = facts.hardware.arch if facts.hardware else ""
     names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)
@@ -174,7 +166,10 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
         if quant.family in ("nvfp4", "mxfp4") and not fp4:
             continue  # runs elsewhere only through slower stand-in kernels
-        engines, archs = quant.engines or (plan.engine,), quant.archs or (arch,)
-        fewer = quant.bits is not None and (bits is None or quant.bits < bits + more)
-        if plan.engine in engines and arch in archs and fewer:
-            yield quant
+        runs = plan.engine in (quant.engines or (plan.engine,)) and arch in (quant.archs or (arch,))
+        most = float("inf") if bits is None else bits + (SAME_STEP if like else 0.0)
+        if not runs or quant.bits is None or quant.bits >= most:
+            continue
+        if memory.bill(facts.model_copy(update={"quant": quant}), plan).fits:
+            return quant
+    return None
