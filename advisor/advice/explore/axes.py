@@ -58,8 +58,8 @@ def _field(given: str) -> str:
     name = ALIASES.get(given, given)
     if name not in (*WHOLE, *REAL):
         known = (*WHOLE[:2], "ctx", *WHOLE[3:], *REAL)
-        near = nearest_word(given, known, "field")
-        hint = f" Did you mean '{near}'?" if near else ""
+        nearest = nearest_word(given, known, "field")
+        hint = f" Did you mean '{nearest}'?" if nearest else ""
         what = f"what can: {', '.join(known)}.{hint}"
         raise AdvisorError(f"'{printable(given, 40)}' cannot be varied; {what}")
     return name

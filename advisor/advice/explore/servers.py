@@ -180,8 +180,10 @@ def _decide(
     chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]
     least: list[float] = []  # chance of keeping to the objectives of all classes, of either run
     for run in ("value", "baseline"):
-        kept = (objectives.p_objective(f.request, c[best].estimate, run) for f, c in pairs)
-        least += [min(known)] if (known := [p for p in kept if p is not None]) else []
+        chances_of_run = (
+            objectives.p_objective(f.request, c[best].estimate, run) for f, c in pairs
+        )
+        least += [min(known)] if (known := [p for p in chances_of_run if p is not None]) else []
     decision = objectives.likelier(*least) if len(least) == 2 else None
     if decision is None:
         decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))

@@ -90,7 +90,7 @@ def with_users(advice: Advice) -> Advice:
     return advice.model_copy(update={"objective": objective.model_copy(update=counts)})
 
 
-def with_costs(found: Sweep, rate: Rate) -> Sweep:
+def with_costs(swept: Sweep, rate: Rate) -> Sweep:
     """The sweep with what a million output tokens cost and draw at each point."""
 
     def at(point: Point) -> Point:
@@ -98,8 +98,8 @@ def with_costs(found: Sweep, rate: Rate) -> Sweep:
         costs = {"cost_per_million": rate.cost(speed), "kwh_per_million": rate.energy_kwh(speed)}
         return point.model_copy(update=costs)
 
-    loads = (load.model_copy(update={"points": (*map(at, load.points),)}) for load in found.loads)
-    return found.model_copy(update={"loads": (*loads,)})
+    loads = (load.model_copy(update={"points": (*map(at, load.points),)}) for load in swept.loads)
+    return swept.model_copy(update={"loads": (*loads,)})
 
 
 class _Try:

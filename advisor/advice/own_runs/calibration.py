@@ -102,7 +102,7 @@ def _run(
     def state_of(name: str) -> Any:
         return getattr(request, name) if name in setting.stated else None
 
-    made = MachineRun(
+    measured = MachineRun(
         date=max(("-".join(date.groups()) for date in dates if date), default=today()),
         model=request.model,
         engine=facts.engine or "vllm",
@@ -131,8 +131,8 @@ def _run(
         accepted_by_position=accepted.by_position if accepted else (),
         inputs_sha256=tuple({r.sha256: None for r in (*off, *on, *counters) if r.sha256}),
     )
-    _check_bandwidth(made, facts)
-    return made
+    _check_bandwidth(measured, facts)
+    return measured
 
 
 def _check_bandwidth(run: MachineRun, facts: Facts) -> None:

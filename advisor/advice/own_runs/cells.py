@@ -20,12 +20,12 @@ def same_load(loads: Iterable[tuple[float | None, float | None]]) -> bool:
 
 def measured_here(facts: Facts, metrics: Sequence[str] = ESTIMATED) -> dict[tuple[str, int], bool]:
     """Method and k of the own runs of this cell, and whether all metrics gained beyond noise."""
-    found: dict[tuple[str, int], bool] = {}
+    gained: dict[tuple[str, int], bool] = {}
     for run in facts.own_runs:
         gains = [(log, sd) for name, log, sd in run.gains if name in metrics]
         if gains and _is_here(facts, run):
-            found[run.method, run.k] = all(log > Z10 * sd for log, sd in gains)
-    return found
+            gained[run.method, run.k] = all(log > Z10 * sd for log, sd in gains)
+    return gained
 
 
 def unlike(facts: Facts, plan: Plan) -> tuple[str, ...]:

@@ -67,12 +67,12 @@ def plan_fields(plan: Plan) -> dict[str, Any]:
 def _as_plan(data: dict[str, Any]) -> dict[str, Any]:
     """Fields of a plan with the types that a plan has. Raises ValueError."""
     plan = Plan.model_validate({"engine": "vllm"} | data)
-    made = {name: getattr(plan, name) for name in data}
-    for name, value in made.items():
+    fields = {name: getattr(plan, name) for name in data}
+    for name, value in fields.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if name in NOT_KEPT or (number and not 0 < value <= MOST):
             raise ValueError(f"{name} is none that a run can have")
-    return made
+    return fields
 
 
 class _MachinePart(BaseModel):

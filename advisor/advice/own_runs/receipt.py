@@ -74,8 +74,8 @@ class Receipt(Machine):
         stated = [(run.k, n, gain.log) for run in self.runs for n, gain in run.gains.items()]
         for left, right in arms.pairs(self.off, self.on) if self.off and self.on else ():
             for gain in arms.gains(left, right):
-                near = [abs(log - gain.log) for k, n, log in stated if n == gain.metric]
-                if near and min(near) > SAME_GAIN:
+                distances = [abs(log - gain.log) for k, n, log in stated if n == gain.metric]
+                if distances and min(distances) > SAME_GAIN:
                     raise AdvisorError(
                         f"{self.label}: off and on make {gain.ratio:.3g}x {gain.metric}, and none "
                         "of its runs says so"
@@ -175,10 +175,10 @@ def machine_for(machine: str | None, folder: str | None, hardware: str | None) -
     paths = sorted(Path(folder).glob("*.json"))[: MAX_FILES + 1]
     if len(paths) > MAX_FILES:
         raise AdvisorError(f"{folder} holds more than {MAX_FILES} files: split it")
-    found = [read(path) for path in paths]
-    there = sorted({receipt.hardware for receipt in found})
+    receipts = [read(path) for path in paths]
+    there = sorted({receipt.hardware for receipt in receipts})
     wanted = hardware or (there[0] if len(there) == 1 else None)
-    fitting = [receipt for receipt in found if receipt.hardware == wanted]
+    fitting = [receipt for receipt in receipts if receipt.hardware == wanted]
     if not fitting:
         have = f"they are of {', '.join(there)}" if there else "it holds none (FILE.json)"
         which = f"of {wanted} " if wanted else ""

@@ -140,8 +140,8 @@ def made_late(facts: Facts) -> bool:
     model, quant = facts.model, facts.quant
     if model is None or quant is None or 2 * (model.total_params_b or 0.0) <= MOST_MADE_GB:
         return False
-    made = at_load(facts, "none") is not None
-    return made and knowledge.checkpoint(model, quant, facts.engine, "none") is None
+    at_start = at_load(facts, "none") is not None
+    return at_start and knowledge.checkpoint(model, quant, facts.engine, "none") is None
 
 
 def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tuple[Quant, ...]:

@@ -195,17 +195,17 @@ def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
         if between(build_order(facts.engine_version), known.since, known.until) is not False:
             parts = 1 if arms[0].max_num_seqs is None else arms[0].max_num_seqs
             most = lesser(most, round_down((top or LENGTHS[0]) / greater(parts, 1)))
-    made: Any = 0 if plan.max_model_len is None else plan.max_model_len
+    longest: Any = 0 if plan.max_model_len is None else plan.max_model_len
     for length in LENGTHS if top is not None else () if reserved else LENGTHS[:1]:
-        free = (made < length) & (length <= most)
+        free = (longest < length) & (length <= most)
         for arm in arms:
             if not holds(free):
                 break
             room = memory.room(facts, arm.model_copy(update={"max_model_len": length}), length)
             slots = 1 if arm.max_num_seqs is None else arm.max_num_seqs
             free = free & (room is not None and room >= (slots if reserved else FREE))
-        made = choose(free, length, made)
-    return made if plan.max_model_len is not None or holds(made > 0) else None
+        longest = choose(free, length, longest)
+    return longest if plan.max_model_len is not None or holds(longest > 0) else None
 
 
 def with_share(

@@ -123,8 +123,8 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
         "sglang": ("--speculative-draft-model-revision", pinned),
     }.get(engine)
     card = facts.hardware.vendor if facts.hardware is not None else ""
-    said = (own.options.get(key, {}) for key in (engine, f"{engine}/{card}"))
-    options = tuple(option for each in said for option in each.items())
+    by_engine = (own.options.get(key, {}) for key in (engine, f"{engine}/{card}"))
+    options = tuple(option for each in by_engine for option in each.items())
     return (*options, revision) if pinned and revision else options
 
 

@@ -50,8 +50,8 @@ class _Asked(NamedTuple):
                 asked = facts.engine_version
                 listed = asked if asked in engines.get(plan.engine).versions else None
                 release = {"engine_version": listed}
-                made = plan.model_copy(update={"extra": extra, **release})
-                yield rows, facts.model_copy(update=release), made
+                listed_plan = plan.model_copy(update={"extra": extra, **release})
+                yield rows, facts.model_copy(update=release), listed_plan
 
 
 @np.errstate(all="ignore")
@@ -83,8 +83,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     types, kinds = imputed.table("kv_cache_types"), group_same(kind.tolist())
     kv_bytes = kinds.numbers(lambda word: types.get(cells.normal(word), np.nan))
     points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
-    told = {**table, "kv_cache_dtype": kinds, held.SHARE_COLUMN: _words(fraction)}
-    for rows, facts, read in asked.groups(points, told, known, fraction):
+    columns = {**table, "kv_cache_dtype": kinds, held.SHARE_COLUMN: _words(fraction)}
+    for rows, facts, read in asked.groups(points, columns, known, fraction):
         tokens = asked.tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
         open_slots, open_length = np.isnan(slots[rows]), np.isnan(length[rows])
@@ -93,9 +93,9 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
     narrow = kinds.each(lambda word: is_narrow(word.strip()))
-    told[held.LENGTH_COLUMN] = _words(length)
-    made = points.replace(max_num_seqs=slots)
-    return predict_table.Encoded(made, things._replace(narrow_kv=narrow), told)
+    columns[held.LENGTH_COLUMN] = _words(length)
+    limited = points.replace(max_num_seqs=slots)
+    return predict_table.Encoded(limited, things._replace(narrow_kv=narrow), columns)
 
 
 def _words(values: Floats) -> Column:
@@ -118,13 +118,13 @@ def _server_plan(
     if traits(plan.engine).memory_share:
         given["max_num_batched_tokens"] = plan.max_num_batched_tokens or step
         given["memory_fraction"] = plan.memory_fraction or fraction
-    made = plan.model_copy(update=given)
+    server = plan.model_copy(update=given)
     if not traits(plan.engine).outside_share or plan.memory_fraction is not None:
-        return made
-    base = memory.without_drafts(made)
-    base = limits.with_share(facts, base, (base, *_with_k(facts, made, max)), tokens, load)
+        return server
+    base = memory.without_drafts(server)
+    base = limits.with_share(facts, base, (base, *_with_k(facts, server, max)), tokens, load)
     same = ("memory_fraction", "max_num_batched_tokens")
-    return made.model_copy(update={name: getattr(base, name) for name in same})
+    return server.model_copy(update={name: getattr(base, name) for name in same})
 
 
 def _with_k(facts: Facts, plan: Plan, pick: Callable[[Sequence[int]], int]) -> list[Plan]:
@@ -157,13 +157,13 @@ def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_lengt
     if shares_context(plan):
         return plan.model_copy(update={"max_num_seqs": 1})  # the others come after it
     base = limits.cap_slots(facts, memory.without_drafts(plan), tokens, open_)
-    made = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
+    fitted = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
     if traits(plan.engine).pool == "slots":
-        arms = [limits.cap_slots(facts, arm, tokens, open_) for arm in _with_k(facts, made, max)]
+        arms = [limits.cap_slots(facts, arm, tokens, open_) for arm in _with_k(facts, fitted, max)]
         stated: Any = plan.max_model_len
         longest = np.where(open_length, limits.free_length(facts, base, [base, *arms]), stated)
-        made = made.model_copy(update={"max_model_len": longest})
-    return limits.cap_slots(facts, made, tokens, open_)
+        fitted = fitted.model_copy(update={"max_model_len": longest})
+    return limits.cap_slots(facts, fitted, tokens, open_)
 
 
 def _with_caching(

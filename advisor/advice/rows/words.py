@@ -98,8 +98,8 @@ class RowWords:
         words = [self._words(other) for other in beside]
         codes = [one.codes for one in words] or [np.zeros(self.count, dtype=np.int64)]
         first, which = cells.distinct_rows(codes)
-        made = [say(*(one.of(i) for one in words)) or "" for i in first.tolist()]
-        self._write(name, here, np.array(made, dtype=object)[which][here])
+        answers = [say(*(one.of(i) for one in words)) or "" for i in first.tolist()]
+        self._write(name, here, np.array(answers, dtype=object)[which][here])
 
     def _ask(
         self, wanted: Sequence[str], of: Sequence[str], loads: Floats, where: Mask | bool = True
@@ -115,15 +115,15 @@ class RowWords:
         rows = np.flatnonzero(self.asks & where & named & np.any([*blank.values()], axis=0))
         if not len(rows):
             return
-        made = np.full((self.count, len(wanted)), "", dtype=object)
+        answers = np.full((self.count, len(wanted)), "", dtype=object)
         first, which = cells.distinct_rows([words.codes[rows] for words in parts])
         for number, i in enumerate(first.tolist()):
-            said = (words.of(int(rows[i])).strip() for words in parts)
-            asked, here = dict(zip(of, said, strict=True)), rows[which == number]
+            cells_of_row = (words.of(int(rows[i])).strip() for words in parts)
+            asked, here = dict(zip(of, cells_of_row, strict=True)), rows[which == number]
             answer = _layout if wanted == ("tp",) else _engine
             for at, words in _by_halves(loads[here], partial(answer, asked)):
-                made[here[at]] = words
-        for name, values in zip(wanted, made.T, strict=True):
+                answers[here[at]] = words
+        for name, values in zip(wanted, answers.T, strict=True):
             here = np.flatnonzero(self.asks & blank[name] & (values != ""))
             self._write(name, here, values[here])
 
@@ -147,19 +147,19 @@ def _by_halves(
 
 def _facts(asked: Mapping[str, str], load: Floats) -> Facts | None:
     """The facts of a configuration's question for one load; None where it is refused."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: None if np.isnan(value := cells.not_negative(asked[name])) else value
         for name in _NUMBERS
         if name in asked
     }
-    told["tp"] = None if told["tp"] is None else int(told["tp"])
-    told |= {name: asked[name] or None for name in ("engine_version", "quant", "interconnect")
+    fields["tp"] = None if fields["tp"] is None else int(fields["tp"])
+    fields |= {name: asked[name] or None for name in ("engine_version", "quant", "interconnect")
              if name in asked}  # fmt: skip
-    told["goal"] = asked["goal"] if asked.get("goal") in get_args(Goal) else "balanced"
-    told["workload"] = asked.get("workload") or Request.model_fields["workload"]
+    fields["goal"] = asked["goal"] if asked.get("goal") in get_args(Goal) else "balanced"
+    fields["workload"] = asked.get("workload") or Request.model_fields["workload"]
     if asked.get("thinking"):
-        told["thinking"] = cells.boolean(asked["thinking"]) > 0
-    told["prefix_share"] = told.get("prefix_share") or 0.0
+        fields["thinking"] = cells.boolean(asked["thinking"]) > 0
+    fields["prefix_share"] = fields.get("prefix_share") or 0.0
     prompt, output, requests = (max(int(value), 1) for value in load)
     try:
         request = Request(
@@ -170,7 +170,7 @@ def _facts(asked: Mapping[str, str], load: Floats) -> Facts | None:
             ctx_tokens=prompt,
             output_tokens=output,
             concurrency=requests,
-            **told,
+            **fields,
         )
         return resolve.bare_facts(request)
     except (AdvisorError, ValueError):
