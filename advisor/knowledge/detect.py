@@ -44,16 +44,15 @@ def detect() -> tuple[Hardware, int]:
         hw = match(name, memory_gb)
         if hw is not None:
             return hw, count
+    listed = "`advisor hardware list`"
     if names:
+        what = f"give --hw with the nearest name of {listed}"
         raise AdvisorError(
-            f"found '{names[0]}', which is not in the hardware list: give --hw with the "
-            f"nearest name of"
-            " `advisor hardware list`, or add a file (see `advisor hardware validate`)"
+            f"found '{names[0]}', which is not in the hardware list: {what}, or add a file (see "
+            "`advisor hardware validate`)"
         )
-    raise AdvisorError(
-        "no accelerator found (tried nvidia-smi, rocm-smi, the system): give --hw, see `advisor "
-        "hardware list`"
-    )
+    tried = "nvidia-smi, rocm-smi, the system"
+    raise AdvisorError(f"no accelerator found (tried {tried}): give --hw, see {listed}")
 
 
 def match(name: str, memory_gb: float | None = None) -> Hardware | None:
@@ -62,12 +61,9 @@ def match(name: str, memory_gb: float | None = None) -> Hardware | None:
     short = " ".join(_EXTRA.sub(" ", name).split())
     tries = [name, short + laptop]
     if memory_gb is not None:
+        sizes = [size for size in (16, 22, 32, 40, 80) if abs(size - memory_gb) <= 0.04 * size]
         tries = [f"{short}{laptop} {round(memory_gb)}gb", *tries]
-        tries += [
-            f"{short}-{size}gb"
-            for size in (16, 22, 32, 40, 80)
-            if abs(size - memory_gb) <= 0.04 * size
-        ]
+        tries += [f"{short}-{size}gb" for size in sizes]
     for text in tries:
         try:
             hw = knowledge.hardware(text)
@@ -82,25 +78,16 @@ def _variant(hw: Hardware, memory_gb: float | None) -> Hardware:
     if memory_gb is None or hw.unified_memory or hw.memory_gb is None:
         return hw
     stem = _SIZE.sub("", hw.id)
-    kin = [
-        knowledge.hardware(ident)
-        for ident in knowledge.hardware_ids()
-        if _SIZE.sub("", ident) == stem
-    ]
-    options = [hw, *(k for k in kin if k.memory_gb is not None)]
+    names = (ident for ident in knowledge.hardware_ids() if _SIZE.sub("", ident) == stem)
+    options = [hw, *(k for k in map(knowledge.hardware, names) if k.memory_gb is not None)]
     return min(options, key=lambda o: abs((o.memory_gb.value if o.memory_gb else 0.0) - memory_gb))
 
 
 def _with_memory(hw: Hardware, memory_gb: float | None) -> Hardware:
     if memory_gb is None or not hw.unified_memory:
         return hw
-    return hw.model_copy(
-        update={
-            "memory_gb": Quantity(
-                value=round(memory_gb, 1), source="this machine", status="measured"
-            )
-        }
-    )
+    memory = Quantity(value=round(memory_gb, 1), source="this machine", status="measured")
+    return hw.model_copy(update={"memory_gb": memory})
 
 
 def _nvidia() -> tuple[str, int, float | None] | None:
@@ -108,12 +95,10 @@ def _nvidia() -> tuple[str, int, float | None] | None:
     rows = [line.split(",") for line in text.splitlines() if "," in line]
     if not rows:
         return None
-    name = rows[0][0].strip()
-    memory = rows[0][1].strip()
+    name, memory = (cell.strip() for cell in rows[0][:2])
     count = sum(row[0].strip() == name for row in rows)
-    if not memory.replace(".", "").isdigit():  # a GPU with unified memory reports [N/A]
-        return name, count, None
-    return name, count, float(memory) / 1024
+    # a GPU with unified memory reports [N/A]
+    return name, count, float(memory) / 1024 if memory.replace(".", "").isdigit() else None
 
 
 def _rocm() -> tuple[str, int, float | None] | None:
@@ -147,24 +132,17 @@ def _device_tree() -> tuple[str, int, float | None] | None:
         for word, ident in (("thor", "jetson-thor"), ("dgx spark", "gb10"), ("gb10", "gb10")):
             if word in low:
                 return ident, 1, None
-        if re.search(
-            r"\borin\b", low
-        ):  # the driver calls all of them "Orin (nvgpu)", without a memory size
+        if re.search(r"\borin\b", low):  # the driver calls all "Orin (nvgpu)", without a size
             return _orin(low)
     return None
 
 
 def _orin(model: str) -> tuple[str, int, float | None]:
     memory_gb = _system_memory_gb()
+    name = "jetson-agx-orin-32gb" if (memory_gb or 64) < 40 else "jetson-agx-orin-64gb"
     if "nano" in model:  # the 4 GB module has a third of the bandwidth
-        return ("jetson-orin-nano-8gb" if memory_gb and memory_gb > 5 else model), 1, memory_gb
-    if "orin nx" in model:
-        return "jetson-orin-nx-16gb", 1, memory_gb
-    return (
-        ("jetson-agx-orin-32gb" if memory_gb and memory_gb < 40 else "jetson-agx-orin-64gb"),
-        1,
-        memory_gb,
-    )
+        name = "jetson-orin-nano-8gb" if (memory_gb or 0) > 5 else model
+    return "jetson-orin-nx-16gb" if "orin nx" in model else name, 1, memory_gb
 
 
 def _lspci() -> tuple[str, int, float | None] | None:
@@ -185,25 +163,17 @@ def _one_of(text: str) -> str:
     first, *others = (part.strip() for part in text.split("/"))
     if not others:
         return first
-    family = re.match(r"\D*", first)
-    prefix = family.group() if family else ""
-    found = [
-        hw
-        for part in (first, *(prefix + other for other in others))
-        if (hw := match(part)) is not None
-    ]
+    prefix = re.split(r"\d", first)[0]
+    parts = (first, *(prefix + other for other in others))
+    found = [hw for part in parts if (hw := match(part)) is not None]
     if found and all(hw.unified_memory for hw in found) and len({hw.id for hw in found}) == 1:
         return found[0].id
-    memory_gb = _radeon_memory_gb()
-    if memory_gb is None:
+    size = _radeon_memory_gb()
+    if size is None:
         return text
-    near = [
-        hw
-        for hw in found
-        if hw.memory_gb is not None and abs(hw.memory_gb.value - memory_gb) <= 0.1 * memory_gb
-    ]
-    # several of one size: asked for, not guessed
-    return near[0].id if len({hw.id for hw in near}) == 1 else text
+    known = ((hw.id, hw.memory_gb.value) for hw in found if hw.memory_gb is not None)
+    near = {ident for ident, memory in known if abs(memory - size) <= 0.1 * size}
+    return near.pop() if len(near) == 1 else text  # several of one size: asked for, not guessed
 
 
 def _radeon_memory_gb() -> float | None:

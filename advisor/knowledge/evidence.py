@@ -17,14 +17,7 @@ from advisor.knowledge import store as knowledge
 Pair = dict[str, Any]
 Scored = tuple[bool, float, str, str, Pair]  # whether it does not cover, distance, run, metric
 INDEX_NAME = "index.jsonl"
-SHARED = (
-    "hardware",
-    "gpu_count",
-    "model",
-    "quant",
-    "engine",
-    "method",
-)  # what the pairs of a line have in common
+SHARED = ("hardware", "gpu_count", "model", "quant", "engine", "method")  # by the pairs of a line
 _FIELDS = frozenset(Evidence.model_fields) - {"covers"}
 FOREIGN = "="  # before the name of a run that does not begin with its source's
 FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
@@ -138,15 +131,11 @@ def _nearest(found: Index, facts: Facts, method: str, limit: int) -> tuple[Evide
     chosen: list[Pair] = []
     for count, (least, group) in enumerate(near, 1):
         for pair in _pairs_of(found, group):
-            distance = least + _load_distance(pair, facts)
+            distance, far = least + _load_distance(pair, facts), not _covers(pair, facts)
             if distance < FAR:
-                scored.append(
-                    (not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair)
-                )
-        if count & (count - 1) == 0 or count == len(
-            near
-        ):  # choosing costs more than reading: at 1, 2, 4, 8 ...
-            # groups read
+                scored.append((far, distance, pair["run_id"], pair["metric"], pair))
+        # choosing costs more than reading: at 1, 2, 4, 8 ... groups read
+        if count & (count - 1) == 0 or count == len(near):
             unread = near[count][0] if count < len(near) else FAR
             chosen = _choose(scored, limit, unread)
             if len(chosen) >= limit:
@@ -159,14 +148,9 @@ def covering_pairs(facts: Facts, method: str) -> tuple[Evidence, ...]:
     if facts.hardware is None or facts.model is None or facts.quant is None:
         return ()
     found = index()
-    hardware, model = facts.hardware.id, facts.model.id
-    here = (hardware, facts.gpus, model, facts.quant.id, facts.engine, method)
-    alike = [
-        i
-        for i, group in enumerate(found.groups)
-        if group["hardware"] == hardware and group["model"] == model
-    ]
-    same = [i for i in alike if tuple(found.groups[i][name] for name in SHARED) == here]
+    values = (facts.gpus, facts.model.id, facts.quant.id, facts.engine, method)
+    here = dict(zip(SHARED, (facts.hardware.id, *values), strict=True))
+    same = [i for i, group in enumerate(found.groups) if group == here]
     near = [pair for group in same for pair in _pairs_of(found, group) if _covers(pair, facts)]
     near.sort(key=lambda pair: (_load_distance(pair, facts), pair["run_id"], pair["metric"]))
     return tuple(_evidence(pair, covers=True) for pair in near)
@@ -211,30 +195,19 @@ def _prompt(pair: Pair) -> float | None:
 
 
 def _covers(pair: Pair, facts: Facts) -> bool:
-    same = (
-        pair.get("clean", False)
-        and facts.quant is not None
-        and facts.model is not None
-        and facts.hardware is not None
-        and pair["hardware"] == facts.hardware.id
-        and pair.get("gpu_count") == facts.gpus
-        and pair["model"] == facts.model.id
-        and pair.get("quant") == facts.quant.id
-        and pair["engine"] == facts.engine
-    )
-    if not same:
+    if not pair.get("clean") or None in (facts.quant, facts.model, facts.hardware):
         return False
+    assert facts.quant is not None and facts.model is not None and facts.hardware is not None
+    here = (facts.hardware.id, facts.gpus, facts.model.id, facts.quant.id, facts.engine)
+    if tuple(pair.get(name) for name in SHARED[:5]) != here:
+        return False
+    # many sources do not state the answer
+    answer = _octaves(pair.get("output_tokens"), facts.output_tokens) or 0.0
+    streams = _octaves(pair.get("concurrency"), facts.concurrency)
+    prompt = _octaves(_prompt(pair), facts.ctx_tokens)
     limit = log2(FACTOR) + 1e-9
-    steps = (
-        _octaves(pair.get("concurrency"), facts.concurrency),
-        _octaves(_prompt(pair), facts.ctx_tokens),
-    )
-    answer = _octaves(
-        pair.get("output_tokens"), facts.output_tokens
-    )  # many sources do not state it
-    if answer is not None and answer > log2(ANSWER_FACTOR) + 1e-9:
-        return False
-    return all(step is not None and step <= limit for step in steps)
+    near = all(step is not None and step <= limit for step in (streams, prompt))
+    return near and answer <= log2(ANSWER_FACTOR) + 1e-9
 
 
 def _group_distance(group: Pair, facts: Facts, gaps: dict[tuple[str, str], float]) -> float:
@@ -263,10 +236,9 @@ def _hardware_gap(ident: str, facts: Facts) -> float:
     entry = knowledge.index()["hardware"].get(ident, {})
     if entry.get("arch") and entry.get("arch") == facts.hardware.arch:
         return 0.0
+    gap = 0.5 if entry.get("vendor") == facts.hardware.vendor else 1.5
     same_class = entry.get("hardware_class") == facts.hardware.hardware_class
-    return (0.5 if entry.get("vendor") == facts.hardware.vendor else 1.5) + (
-        0.0 if same_class else 0.5
-    )
+    return gap if same_class else gap + 0.5
 
 
 def _model_gap(ident: str, facts: Facts) -> float:
@@ -274,7 +246,5 @@ def _model_gap(ident: str, facts: Facts) -> float:
     entry = knowledge.index()["llms"].get(ident, {})
     if entry.get("family") == facts.model.family and entry.get("arch") == facts.model.arch:
         return 0.0
-    sparse = "moe" in entry.get("arch", "")
-    return (0.5 if entry.get("family") == facts.model.family else 1.5) + (
-        0.0 if sparse == facts.model.is_moe else 0.7
-    )
+    gap = 0.5 if entry.get("family") == facts.model.family else 1.5
+    return gap if ("moe" in entry.get("arch", "")) == facts.model.is_moe else gap + 0.7

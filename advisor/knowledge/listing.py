@@ -38,15 +38,8 @@ def model_listing() -> str:
     head = f"{'id':<27}{'total B':>9}{'active B':>10}{'layers':>8}{'MTP':>5}  {'shape':<8}repos"
     rows = []
     for m in map(knowledge.llm, knowledge.llm_ids()):
-        shape = (
-            "own"
-            if m.mixer_params_b is not None
-            else "proxy"
-            if m.proxy
-            else "made"
-            if m.total_params_b
-            else "-"
-        )
+        made = "proxy" if m.proxy else "made" if m.total_params_b else "-"
+        shape = made if m.mixer_params_b is None else "own"
         rows.append(
             f"{m.id:<27}{_number(m.total_params_b):>9}{_number(m.active_params_b):>10}"
             f"{_number(m.layers):>8}"
@@ -55,14 +48,13 @@ def model_listing() -> str:
     return "\n".join((head, *rows))
 
 
+def _fill(text: str, first: str, indent: int) -> str:
+    lines = textwrap.TextWrapper(WIDTH, first, " " * indent, break_on_hyphens=False)
+    return lines.fill(text)
+
+
 def _wrap(label: str, text: str) -> str:
-    return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=f"{label:<{_LABEL}} ",
-        subsequent_indent=" " * (_LABEL + 1),
-        break_on_hyphens=False,
-    )
+    return _fill(text, f"{label:<{_LABEL}} ", _LABEL + 1)
 
 
 def _lines(entry: Frozen) -> Iterator[str]:
@@ -89,14 +81,10 @@ def _drafter(one: Drafter) -> str:
     held = f"inside {' and '.join(one.inside)}; " if one.inside else ""
     licence = f"licence: {one.licence}; " if one.licence else ""
     more = f"{k}{since}; for {one.target}; {held}{licence}{', '.join(one.sources)}"
-    pad = " " * 18
     head = textwrap.fill(
-        one.address, WIDTH, initial_indent=f"  {one.method:<16}", subsequent_indent=pad
+        one.address, WIDTH, initial_indent=f"  {one.method:<16}", subsequent_indent=" " * 18
     )
-    filled = textwrap.fill(
-        more, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False
-    )
-    return f"{head}\n{filled}"
+    return f"{head}\n{_fill(more, ' ' * 18, 18)}"
 
 
 def _citation(ident: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from advisor.domain.files import open_safely
@@ -13,17 +14,11 @@ from advisor.domain.printable import printable
 MAX_CONFIG = 1 << 20
 # What a shape can have, the least and the most; far beyond every published model.
 _LIMITS = {
-    "layers": (1, 10_000),
-    "hidden": (1, 1 << 20),
-    "heads": (1, 1 << 16),
-    "kv_heads": (1, 1 << 16),
-    "head_dim": (1, 1 << 16),
-    "vocab": (1, 1 << 24),
-    "max_context_tokens": (1, 1 << 30),
-    "mtp_layers": (0, 1_000),
-    "experts": (0, 1 << 16),
+    "layers": (1, 10_000), "hidden": (1, 1 << 20), "heads": (1, 1 << 16),
+    "kv_heads": (1, 1 << 16), "head_dim": (1, 1 << 16), "vocab": (1, 1 << 24),
+    "max_context_tokens": (1, 1 << 30), "mtp_layers": (0, 1_000), "experts": (0, 1 << 16),
     "experts_per_token": (0, 1 << 16),
-}
+}  # fmt: skip
 _WIDTH = (0, 1 << 24)  # of a feed-forward part
 # RoPE types whose factor lengthens the context (vllm config/model.py _get_and_verify_max_len)
 _KEEPS_LENGTH = ("su", "longrope", "llama3", "mrope", "default")
@@ -71,11 +66,8 @@ def read_config(path: str) -> dict[str, Any]:
         linear = sum("linear" in str(kind) for kind in types[:1000])
     elif every and found["layers"]:
         linear = found["layers"] - found["layers"] // every
-    state = (
-        (count(config.get("linear_num_value_heads")) or 0)
-        * (count(config.get("linear_value_head_dim")) or 0)
-        * (count(config.get("linear_key_head_dim")) or 0)
-    )
+    sizes = ("num_value_heads", "value_head_dim", "key_head_dim")
+    state = prod(count(config.get(f"linear_{name}")) or 0 for name in sizes)
     text = str(config.get("_name_or_path") or "").rsplit("/", 1)[-1]
     multimodal = any(key in whole for key in ("vision_config", "audio_config"))
     more = {"linear_layers": linear, "state": state, "name": text, "multimodal": multimodal}

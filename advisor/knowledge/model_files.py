@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
+from math import prod
 from typing import IO, Any
 
 from advisor.domain.facts import LLM, Checkpoint
@@ -22,19 +23,13 @@ _SAME = ("layers", "hidden", "heads", "kv_heads", "experts", "moe_ffn", "dense_f
 _SAME_IF_KNOWN = ("head_dim", "experts_per_token")
 READ = "config"  # the source of what a model's own file says
 _KEYS = {
-    "layers": "block_count",
-    "hidden": "embedding_length",
-    "heads": "attention.head_count",
-    "kv_heads": "attention.head_count_kv",
-    "head_dim": "attention.key_length",
-    "dense_ffn": "feed_forward_length",
-    "experts": "expert_count",
-    "experts_per_token": "expert_used_count",
-    "moe_ffn": "expert_feed_forward_length",
-    "shared_ffn": "expert_shared_feed_forward_length",
-    "mtp_layers": "nextn_predict_layers",
+    "layers": "block_count", "hidden": "embedding_length", "heads": "attention.head_count",
+    "kv_heads": "attention.head_count_kv", "head_dim": "attention.key_length",
+    "dense_ffn": "feed_forward_length", "experts": "expert_count",
+    "experts_per_token": "expert_used_count", "moe_ffn": "expert_feed_forward_length",
+    "shared_ffn": "expert_shared_feed_forward_length", "mtp_layers": "nextn_predict_layers",
     "max_context_tokens": "context_length",
-}
+}  # fmt: skip
 
 
 def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
@@ -109,26 +104,16 @@ def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:
     active = body + (fields.get("experts_per_token") or 0) * expert * layers - head
     kind = "moe" if experts else "dense"
     return fields | {
-        "arch": f"hybrid-gdn-{kind}" if linear else kind,
-        "heads": heads,
-        "kv_heads": kv,
-        "head_dim": width,
-        "vocab": vocab,
-        "moe_layers": layers if experts else None,
-        "full_attention_layers": full,
-        "linear_layers": linear,
-        "total_params_b": total / 1e9,
-        "active_params_b": min(active, total) / 1e9,
-        "mixer_params_b": mixer / 1e9,
-        "dense_ffn_params_b": dense / 1e9,
-        "expert_params_m": expert / 1e6 if experts else None,
-        "shared_params_b": shared / 1e9,
-        "lm_head_params_b": head / 1e9,
+        "arch": f"hybrid-gdn-{kind}" if linear else kind, "heads": heads, "kv_heads": kv,
+        "head_dim": width, "vocab": vocab, "moe_layers": layers if experts else None,
+        "full_attention_layers": full, "linear_layers": linear, "total_params_b": total / 1e9,
+        "active_params_b": min(active, total) / 1e9, "mixer_params_b": mixer / 1e9,
+        "dense_ffn_params_b": dense / 1e9, "expert_params_m": expert / 1e6 if experts else None,
+        "shared_params_b": shared / 1e9, "lm_head_params_b": head / 1e9,
         "mtp_params_b": (mixer + shared + dense) / layers / 1e9 if fields["mtp_layers"] else None,
         "kv_elems_per_token": float(2 * kv * width * full),
         "state_mb_per_seq": 4e-6 * state * linear if linear else None,
-        "mtp_layers": fields["mtp_layers"],
-    }
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- GGUF
@@ -189,12 +174,8 @@ def _gguf(path: str) -> dict[str, Any]:
         total = 0
         for _ in range(tensors):
             header.string()
-            dims = [header.number("Q") for _ in range(min(header.number("I"), 4))]
+            total += prod(header.number("Q") for _ in range(min(header.number("I"), 4)))
             header.take(12)
-            size = 1
-            for dim in dims:
-                size *= dim
-            total += size
     arch = str(values.get("general.architecture", ""))
     found = {
         name: check_number(_most(values.get(f"{arch}.{key}")), name, f"{arch[:40]}.{key}", path)

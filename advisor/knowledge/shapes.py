@@ -28,34 +28,21 @@ def approximate(model: LLM) -> LLM:
     layers = model.layers or _near(24, 96, 30 * total**0.22 if not sparse else 24 * total**0.18)
     head = vocab * hidden / 1e9
     mixer = 0.27 * total if not sparse else min(0.45 * active, 0.1 * total)
-    fields: dict[str, Any] = {
-        "vocab": vocab,
-        "hidden": hidden,
-        "layers": layers,
-        "lm_head_params_b": head,
-        "mixer_params_b": mixer,
-    }
+    fields: dict[str, Any] = {"vocab": vocab, "hidden": hidden, "layers": layers}
+    fields |= {"lm_head_params_b": head, "mixer_params_b": mixer}
+    body = max(total - mixer - 2 * head, 0.3 * total)
     if sparse:
         experts, topk = model.experts or 256, model.experts_per_token or 8
-        body = max(total - mixer - 2 * head, 0.3 * total)
-        fields.update(
-            experts=experts,
-            experts_per_token=topk,
-            moe_layers=layers,
-            expert_params_m=1e3 * body / (experts * layers),
-            shared_params_b=0.0,
-            dense_ffn_params_b=0.0,
-        )
-    else:
-        fields["dense_ffn_params_b"] = max(total - mixer - 2 * head, 0.3 * total)
+        fields |= {"experts": experts, "experts_per_token": topk, "moe_layers": layers}
+        fields |= {"expert_params_m": 1e3 * body / (experts * layers), "shared_params_b": 0.0}
+    fields["dense_ffn_params_b"] = 0.0 if sparse else body
     per_layer = 1024 if sparse else 2048
     attention = layers // 4 if model.is_hybrid else layers
     fields["kv_elems_per_token"] = model.kv_elems_per_token or per_layer * attention
     if model.is_hybrid:
         linear = layers - attention
-        fields.update(
-            full_attention_layers=attention, linear_layers=linear, state_mb_per_seq=2.4 * linear
-        )
+        fields |= {"full_attention_layers": attention, "linear_layers": linear}
+        fields["state_mb_per_seq"] = 2.4 * linear
     known = {name: value for name in fields if (value := getattr(model, name)) is not None}
     note = (
         f"{model.note} Shape approximated from {total:g}B total and {active:g}B active parameters."
@@ -80,15 +67,10 @@ def quant_by_rule(name: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]
         return _flat(name, "exl3", bits, ["exllamav3"], "exl3-layout") if 1 <= bits <= 8 else None
     if found := re.search(r"^(?:int|w)([2-8])(?:a16|bit)?$", key):
         bits = float(found.group(1)) + 0.25
-        return {
-            **_flat(
-                name, "int4" if bits < 6 else "int8", bits, ["vllm", "sglang"], "awq-gptq-layout"
-            ),
-            "bytes_lm_head": 2.0,
-            "bytes_embedding": 2.0,
-            "bytes_mtp": 2.0,
-            "bytes_mtp_lm_head": 2.0,
-        }
+        family = "int4" if bits < 6 else "int8"
+        made = _flat(name, family, bits, ["vllm", "sglang"], "awq-gptq-layout")
+        whole = ("bytes_lm_head", "bytes_embedding", "bytes_mtp", "bytes_mtp_lm_head")
+        return made | dict.fromkeys(whole, 2.0)
     return _gguf_by_rule(name, key, known)
 
 
@@ -117,34 +99,15 @@ def _kin(
 ) -> dict[str, Any] | None:
     head = f"{kind}{digit}"
     spelled = {key_of(ident): entry for ident, entry in known.items()}
-    for form in (
-        head + tail,
-        head + tail.removesuffix("xl") + "m",
-        head + "km",
-        head + "m",
-        head + "xs",
-        head + "k",
-        head + "0",
-    ):
-        if form in spelled:
-            return spelled[form]
-    family = [e for i, e in spelled.items() if i.startswith(head)]
-    return family[0] if family else None
+    ends = (tail, tail.removesuffix("xl") + "m", "km", "m", "xs", "k", "0")
+    kin = [spelled[head + end] for end in ends if head + end in spelled]
+    kin += [entry for ident, entry in spelled.items() if ident.startswith(head)]
+    return kin[0] if kin else None
 
 
 def _flat(name: str, family: str, bits: float, engines: list[str], source: str) -> dict[str, Any]:
-    share = round(bits / 8, 4)
-    return {
-        "id": name.lower(),
-        "family": family,
-        "bits": bits,
-        "bytes_mixer": share,
-        "bytes_ffn": share,
-        "bytes_lm_head": share,
-        "bytes_embedding": share,
-        "bytes_mtp": share,
-        "bytes_mtp_lm_head": share,
-        "engines": engines,
-        "source": source,
-        "note": "By the rule of its family: bits as named.",
-    }
+    parts = ("mixer", "ffn", "lm_head", "embedding", "mtp", "mtp_lm_head")
+    made: dict[str, Any] = {"id": name.lower(), "family": family, "bits": bits}
+    made |= {f"bytes_{part}": round(bits / 8, 4) for part in parts}
+    note = "By the rule of its family: bits as named."
+    return made | {"engines": engines, "source": source, "note": note}

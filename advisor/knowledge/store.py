@@ -5,6 +5,7 @@ own YAML files. What it does not know is None or an UnknownFact, never a guess.
 from __future__ import annotations
 
 import os
+import re
 from functools import cache, lru_cache
 from typing import Any
 
@@ -63,13 +64,9 @@ def _find(kind: str, table: str, name: str) -> str:
     if found is None:
         if table == "hardware" and (kept_out := not_covered(name)):
             raise NotCovered(kept_out)
-        several = (
-            table == "hardware"
-            and str(name).lstrip()[:1].isdigit()
-            and "x" in str(name)[:3].lower()
-        )
         hint = "(`advisor hardware list` shows all)" if table == "hardware" else OWN_MODEL
-        hint = "(give the number of GPUs with --gpus)" if several else hint
+        if table == "hardware" and re.match(r"\s*\d.?x", str(name).lower()[:8]):
+            hint = "(give the number of GPUs with --gpus)"
         raise UnknownFact(kind, str(name)[:80], likely(str(name), keys), hint)
     return found
 
@@ -187,8 +184,7 @@ def shape_of(model: LLM) -> LLM:
         return approximate(model)
     raise AdvisorError(
         f"the shape of {model.name or model.id} is not known: add total_params_b and "
-        f"active_params_b in a model file"
-        " (see `advisor models show qwen3.6-35b-a3b`)"
+        "active_params_b in a model file (see `advisor models show qwen3.6-35b-a3b`)"
     )
 
 
@@ -304,12 +300,15 @@ def quant_from_text(text: str) -> Quant | None:
 
 def source(ident: str) -> Source:
     """A citation by id. Raises UnknownFact."""
-    found = index()["sources"].get(ident)
-    if found is None:
-        raise UnknownFact(
-            "source", ident[:80], nearest(ident, {key_of(s): s for s in index()["sources"]})
-        )
-    return Source.from_plain({"id": ident, **found})
+    return Source.from_plain({"id": ident, **_entry("source", ident)})
+
+
+def _entry(kind: str, ident: str) -> dict[str, Any]:
+    table: dict[str, Any] = index()[f"{kind}s"]
+    if ident not in table:
+        raise UnknownFact(kind, ident[:80], nearest(ident, {key_of(name): name for name in table}))
+    entry: dict[str, Any] = table[ident]
+    return entry
 
 
 def source_of(ident: str) -> Source | None:
@@ -320,11 +319,5 @@ def source_of(ident: str) -> Source | None:
 @cache
 def threshold(ident: str) -> Quantity:
     """A sourced number that code uses. Raises UnknownFact."""
-    found = index()["thresholds"].get(ident)
-    if found is None:
-        raise UnknownFact(
-            "threshold", ident[:80], nearest(ident, {key_of(t): t for t in index()["thresholds"]})
-        )
-    return Quantity(
-        value=found["value"], source=found["source"], status=found.get("status", "read")
-    )
+    row = _entry("threshold", ident)
+    return Quantity(value=row["value"], source=row["source"], status=row.get("status", "read"))

@@ -86,8 +86,7 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     (
         "vllm",
         "vllm serve Qwen/Qwen3.5-9B --speculative-config "
-        '\'{"method":"qwen3_5_mtp","num_speculative_tokens":4,'
-        '"moe_backend":"triton"}\'',
+        '\'{"method":"qwen3_5_mtp","num_speculative_tokens":4,"moe_backend":"triton"}\'',
         None,
         {"method": "mtp", "k": 4, "extra": (("--speculative-config.moe_backend", '"triton"'),)},
     ),
@@ -148,8 +147,7 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     (
         "sglang",
         "python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 "
-        "--speculative-algorithm NEXTN"
-        " --speculative-num-steps 3 --speculative-eagle-topk 1 "
+        "--speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 "
         "--speculative-num-draft-tokens 4",
         "0.5.12",
         {"method": "mtp", "k": 3},
@@ -157,17 +155,15 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     (
         "sglang",
         "--model-path Qwen/Qwen3.5-397B-A17B-FP8 --speculative-algorithm EAGLE "
-        "--speculative-num-steps 3"
-        " --speculative-eagle-topk 1 --speculative-num-draft-tokens "
-        "4 --tp 8",
+        "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 "
+        "--tp 8",
         "v0.5.13.post1",
         {"method": "mtp", "k": 3, "tp": 8},
     ),
     (
         "sglang",
-        "--model meta/Llama-3.1-8B --speculative-algo EAGLE --speculative-draft-model-path "
-        "a/d --speculative-num-steps 5"
-        " --speculative-eagle-topk 8 --speculative-num-draft-tokens 32",
+        "--model meta/Llama-3.1-8B --speculative-algo EAGLE --speculative-draft-model-path a/d "
+        "--speculative-num-steps 5 --speculative-eagle-topk 8 --speculative-num-draft-tokens 32",
         None,
         {
             "method": "eagle",
@@ -195,9 +191,8 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     ),
     (
         "sglang",
-        "--model-path Qwen/Qwen3.5-9B --speculative-algorithm NEXTN "
-        "--speculative-num-steps 1"
-        " --speculative-num-draft-tokens 1",
+        "--model-path Qwen/Qwen3.5-9B --speculative-algorithm NEXTN --speculative-num-steps 1 "
+        "--speculative-num-draft-tokens 1",
         None,
         {"method": "mtp", "k": 0},
     ),

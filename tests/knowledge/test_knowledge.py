@@ -397,10 +397,9 @@ def test_facts_of_nothing_have_no_evidence() -> None:
 def test_the_hot_path_stays_light() -> None:
     code = (
         "import sys; from advisor.knowledge import store as knowledge; from advisor.domain.nouns "
-        "import Request;"
-        "knowledge.hardware('spark'); knowledge.quant('fp8'); knowledge.llm('qwen3.6-27b');"
-        "bad = {'yaml', 'pandas', 'difflib', 'jsonschema', 'subprocess'} & set(sys.modules); "
-        "print(sorted(bad))"
+        "import Request;knowledge.hardware('spark'); knowledge.quant('fp8'); "
+        "knowledge.llm('qwen3.6-27b');bad = {'yaml', 'pandas', 'difflib', 'jsonschema', "
+        "'subprocess'} & set(sys.modules); print(sorted(bad))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300

@@ -232,8 +232,7 @@ HOSTILE = {
     ),
     "make: calls": (
         "Makefile",
-        "f = $(call f,$(1)x)$(call "
-        "f,$(1)y)\ng = "
+        "f = $(call f,$(1)x)$(call f,$(1)y)\ng = "
         + "$(call h,$(1),a)" * 500
         + "\nh = "
         + "$(call k,$(1))" * 500
@@ -314,10 +313,9 @@ HOSTILE = {
     ),
     "compose: unclosed": (
         "a.yaml",
-        "services:\n  a:\n    image: "
-        "vllm/vllm-openai\n    "
-        "command: "
-        "vllm serve " + "${" * 60_000 + "\n",
+        "services:\n  a:\n    image: vllm/vllm-openai\n    command: vllm serve "
+        + "${" * 60_000
+        + "\n",
     ),
     "marks: blanks": ("a.sh", "vllm serve " + ("{{a" + " " * 30_000) * 10 + "\n"),
     "python: calls": ("a.py", "from vllm import LLM\nLLM(model=f" + "()" * 1_500 + ")\n"),

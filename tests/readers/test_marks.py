@@ -235,10 +235,9 @@ def test_nodes_of_one_cluster_do_not_share_a_device() -> None:
 
 def test_a_script_that_writes_a_unit() -> None:
     text = (
-        "D=/opt/models\nF=Qwen3.6-27B-MTP-Q4_K_M.gguf\ncat > /etc/systemd/system/x.service "
-        "<<EOF\n[Unit]\nDescription=x\n\n[Service]\n"
-        "ExecStart=/usr/local/bin/llama-server \\\\\n    --model ${D}/${F} \\\\\n    --threads "
-        "$(nproc) --host \\$HOST\nEOF\n"
+        "D=/opt/models\nF=Qwen3.6-27B-MTP-Q4_K_M.gguf\ncat > /etc/systemd/system/x.service <<EOF\n"
+        "[Unit]\nDescription=x\n\n[Service]\nExecStart=/usr/local/bin/llama-server \\\\\n"
+        "    --model ${D}/${F} \\\\\n    --threads $(nproc) --host \\$HOST\nEOF\n"
     )
     launch = one(text, "install.sh")
     assert launch.model == "/opt/models/Qwen3.6-27B-MTP-Q4_K_M.gguf"
@@ -264,9 +263,8 @@ def test_templates_of_files(name: str, text: str) -> None:
 
 def test_expressions_of_a_pipeline() -> None:
     text = (
-        "jobs:\n  a:\n    steps:\n      - run: |\n"
-        "          vllm serve m/Qwen3.6-27B --speculative-config "
-        '\'{"method":"mtp","num_speculative_tokens":${{ matrix.k }}}\'\n'
+        "jobs:\n  a:\n    steps:\n      - run: |\n          vllm serve m/Qwen3.6-27B "
+        '--speculative-config \'{"method":"mtp","num_speculative_tokens":${{ matrix.k }}}\'\n'
     )
     report = validate(text=text, name="ci.yml")
     assert report.launches[0].plan.method == "mtp" and not {

@@ -40,11 +40,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         1,
     ),
     "sudo docker run": (
-        "sudo docker run --rm -it "
-        "--gpus=all "
-        "--shm-size "
-        "16g -p 1:1 "
-        "vllm/vllm-openai:v0.25.1 "
+        "sudo docker run --rm -it --gpus=all --shm-size 16g -p 1:1 vllm/vllm-openai:v0.25.1 "
         "--model Qwen/Qwen3.6-27B",
         "-",
         "vllm",
@@ -53,12 +49,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         1,
     ),
     "tmux": (
-        "tmux new-session -d -s x "
-        '"cd /x && '
-        "vllm serve "
-        "Qwen/Qwen3.6-27B --port "
-        "8000 2>&1 | "
-        'tee log"',
+        'tmux new-session -d -s x "cd /x && vllm serve Qwen/Qwen3.6-27B --port 8000 2>&1 | tee '
+        'log"',
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -66,13 +58,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         1,
     ),
     "ssh and docker": (
-        "ssh spark 'docker run "
-        "--gpus all "
-        "lmsysorg/sglang:v0.5.15 "
-        "python3 -m "
-        "sglang.launch_server "
-        "--model-path "
-        "Qwen/Qwen3.6-27B'",
+        "ssh spark 'docker run --gpus all lmsysorg/sglang:v0.5.15 python3 -m sglang.launch_server "
+        "--model-path Qwen/Qwen3.6-27B'",
         "-",
         "sglang",
         "Qwen/Qwen3.6-27B",
@@ -80,10 +67,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         1,
     ),
     "conda": (
-        "conda run -n vllm "
-        "python -u -m "
-        "vllm.entrypoints.openai.api_server "
-        "--model "
+        "conda run -n vllm python -u -m vllm.entrypoints.openai.api_server --model "
         "Qwen/Qwen3.6-27B --port 1",
         "-",
         "vllm",
@@ -93,11 +77,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
     ),
     "array with a commented line": (
         'M=${M:-Qwen/Qwen3.6-27B}\nN=${N:-0}\nA=(\n --model "$M" # c\n # --spec-method mtp\n)\n'
-        "if (( N > 0 )); then "
-        "A+=(--spec-tokens $N); "
-        "fi\npython -m "
-        "vllm.entrypoints.openai.api_server "
-        '"${A[@]}" "$@"\n',
+        "if (( N > 0 )); then A+=(--spec-tokens $N); fi\npython -m "
+        'vllm.entrypoints.openai.api_server "${A[@]}" "$@"\n',
         "a.sh",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -121,13 +102,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         2,
     ),
     "argument loop": (
-        'TP=1\nwhile [[ $# -gt 0 ]]; do case "$1" '
-        "in --tp) "
-        'TP="$2"; shift '
-        "2;; esac; "
-        "done\nvllm "
-        "serve Qwen/Qwen3.6-27B "
-        "-tp $TP\n",
+        'TP=1\nwhile [[ $# -gt 0 ]]; do case "$1" in --tp) TP="$2"; shift 2;; esac; done\n'
+        "vllm serve Qwen/Qwen3.6-27B -tp $TP\n",
         "a.sh",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -135,13 +111,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         3,
     ),
     "written compose file": (
-        "cat > c.yml <<'EOF'\nservices:\n "
-        " v:\n   "
-        " image: "
-        "vllm/vllm-openai:v0.25.1\n    "
-        "command: "
-        "--model Qwen/Qwen3.6-27B\nEOF\ndocker "
-        "compose up\n",
+        "cat > c.yml <<'EOF'\nservices:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n"
+        "    command: --model Qwen/Qwen3.6-27B\nEOF\ndocker compose up\n",
         "a.sh",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -157,13 +128,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         2,
     ),
     "compose text through bash": (
-        "services:\n  b:\n    image: vllm/vllm-openai:v0.25.1\n    "
-        "command: bash "
-        '-c "pip '
-        "install "
-        "x && vllm serve "
-        "Qwen/Qwen3.6-27B "
-        '--port 1"\n',
+        'services:\n  b:\n    image: vllm/vllm-openai:v0.25.1\n    command: bash -c "pip install '
+        'x && vllm serve Qwen/Qwen3.6-27B --port 1"\n',
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -171,13 +137,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         4,
     ),
     "compose escapes": (
-        "services:\n  a:\n    image: i\n    entrypoint: /bin/sh -c\n    "
-        "command:\n      "
-        "- |\n    "
-        "    vllm serve m/Q \\\n  "
-        "        "
-        "--max-num-seqs "
-        "$${N:-4}\n",
+        "services:\n  a:\n    image: i\n    entrypoint: /bin/sh -c\n    command:\n      - |\n"
+        "        vllm serve m/Q \\\n          --max-num-seqs $${N:-4}\n",
         "-",
         "vllm",
         "m/Q",
@@ -185,20 +146,10 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         7,
     ),
     "kubernetes": (
-        "apiVersion: apps/v1\nkind: "
-        "StatefulSet\nspec:\n  "
-        "template:\n    "
-        "spec:\n      "
-        "containers:\n      - image: "
-        "vllm/vllm-openai:v0.25.1\n"
-        "        command: "
-        '["/bin/sh","-c"]\n      '
-        "  args: "
-        '["vllm serve '
-        "$(MODEL) "
-        "--spec-tokens "
-        '${K:-2}"]\n'
-        "        env:\n        - {name: MODEL, value: Qwen/Qwen3.6-27B}\n",
+        "apiVersion: apps/v1\nkind: StatefulSet\nspec:\n  template:\n    spec:\n"
+        "      containers:\n      - image: vllm/vllm-openai:v0.25.1\n"
+        '        command: ["/bin/sh","-c"]\n        args: ["vllm serve $(MODEL) --spec-tokens '
+        '${K:-2}"]\n        env:\n        - {name: MODEL, value: Qwen/Qwen3.6-27B}\n',
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -206,19 +157,9 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         9,
     ),
     "helm template": (
-        "{{- if .Values.on "
-        "}}\napiVersion: "
-        "apps/v1\nkind: "
-        "Deployment\nspec:\n  "
-        "template:\n    "
-        "spec:\n      containers:\n"
-        '      - image: "x/vllm:{{ .Values.tag }}"\n        args:\n  '
-        "      - "
-        "--model\n  "
-        "      - "
-        "Qwen/Qwen3.6-27B\n    "
-        "    {{- "
-        "if .x }}\n"
+        "{{- if .Values.on }}\napiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n"
+        '    spec:\n      containers:\n      - image: "x/vllm:{{ .Values.tag }}"\n        args:\n'
+        "        - --model\n        - Qwen/Qwen3.6-27B\n        {{- if .x }}\n"
         "        - --max-num-seqs={{ .Values.seqs }}\n        {{- end }}\n{{- end }}\n",
         "-",
         "vllm",
@@ -227,14 +168,9 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         10,
     ),
     "production stack": (
-        "servingEngineSpec:\n  "
-        "modelSpec:\n  - "
-        "name: q\n    "
-        "repository: "
-        "vllm/vllm-openai\n    "
-        "tag: v0.25.1\n    modelURL: "
-        "Qwen/Qwen3.6-27B\n"
-        '    vllmConfig:\n      maxModelLen: 16384\n      extraArgs: ["--spec-method","mtp"]\n',
+        "servingEngineSpec:\n  modelSpec:\n  - name: q\n    repository: vllm/vllm-openai\n"
+        "    tag: v0.25.1\n    modelURL: Qwen/Qwen3.6-27B\n    vllmConfig:\n"
+        '      maxModelLen: 16384\n      extraArgs: ["--spec-method","mtp"]\n',
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -242,17 +178,9 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         3,
     ),
     "kserve": (
-        "apiVersion: "
-        "serving.kserve.io/v1beta1\nkind: "
-        "InferenceService\nspec:\n  "
-        "predictor:\n    "
-        "model:\n      "
-        "modelFormat: {name: "
-        "huggingface}\n"
-        "      storageUri: "
-        "hf://Qwen/Qwen3.6-27B\n    "
-        "  args: "
-        '["--max-num-seqs=4","--max-model-len=8192"]\n',
+        "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec:\n  predictor:\n"
+        "    model:\n      modelFormat: {name: huggingface}\n      storageUri: "
+        'hf://Qwen/Qwen3.6-27B\n      args: ["--max-num-seqs=4","--max-model-len=8192"]\n',
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -260,10 +188,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         8,
     ),
     "settings file": (
-        "model: Qwen/Qwen3.6-27B\nenable-prefix-caching: "
-        "true\nspeculative-config:\n  "
-        "method: "
-        "mtp\n  num_speculative_tokens: 3\n",
+        "model: Qwen/Qwen3.6-27B\nenable-prefix-caching: true\nspeculative-config:\n"
+        "  method: mtp\n  num_speculative_tokens: 3\n",
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -272,9 +198,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
     ),
     "python": (
         'import os\nfrom vllm import LLM\nM = os.environ.get("M", "Qwen/Qwen3.6-27B")\nK = 3\n'
-        "LLM(model=M, "
-        "tensor_parallel_size=2, "
-        'speculative_config={"method": "mtp", '
+        'LLM(model=M, tensor_parallel_size=2, speculative_config={"method": "mtp", '
         '"num_speculative_tokens": K})\n',
         "a.py",
         "vllm",
@@ -283,10 +207,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         5,
     ),
     "python engine": (
-        "import sglang as sgl\ne = "
-        'sgl.Engine(model_path="Qwen/Qwen3.6-27B", '
-        'speculative_algorithm="NEXTN", '
-        "tp_size=2)\n",
+        'import sglang as sgl\ne = sgl.Engine(model_path="Qwen/Qwen3.6-27B", '
+        'speculative_algorithm="NEXTN", tp_size=2)\n',
         "-",
         "sglang",
         "Qwen/Qwen3.6-27B",
@@ -294,11 +216,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         2,
     ),
     "python argument list": (
-        "import subprocess\nMODEL = "
-        '"Qwen/Qwen3.6-27B"\ncmd = '
-        '["vllm", '
-        '"serve", MODEL, '
-        '"--port", '
+        'import subprocess\nMODEL = "Qwen/Qwen3.6-27B"\ncmd = ["vllm", "serve", MODEL, "--port", '
         "str(8000)]\nsubprocess.Popen(cmd)\n",
         "a.py",
         "vllm",
@@ -307,13 +225,9 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         3,
     ),
     "batch": (
-        "@echo off\r\nset "
-        "M=D:\\m\\Qwen3.6-27B-MTP.gguf\r\nrem "
-        "llama-server "
-        '-x\r\nstart "s" /B '
-        '"C:\\l\\llama-server.exe" -m '
-        '"%M%" ^\r\n'
-        '  --spec-type draft-mtp --chat-template-kwargs "{\\"a\\":false}"\r\n',
+        "@echo off\r\nset M=D:\\m\\Qwen3.6-27B-MTP.gguf\r\nrem llama-server -x\r\n"
+        'start "s" /B "C:\\l\\llama-server.exe" -m "%M%" ^\r\n  --spec-type draft-mtp '
+        '--chat-template-kwargs "{\\"a\\":false}"\r\n',
         "x.bat",
         "llama-server",
         "D:\\m\\Qwen3.6-27B-MTP.gguf",
@@ -321,10 +235,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         4,
     ),
     "powershell": (
-        '$model = "D:\\m\\Qwen3.6-27B-MTP.gguf"\n& '
-        '"C:\\l\\llama-server.exe" -m '
-        "$model `\n  "
-        "--spec-type draft-mtp\n",
+        '$model = "D:\\m\\Qwen3.6-27B-MTP.gguf"\n& "C:\\l\\llama-server.exe" -m $model `\n'
+        "  --spec-type draft-mtp\n",
         "x.ps1",
         "llama-server",
         "D:\\m\\Qwen3.6-27B-MTP.gguf",
@@ -340,13 +252,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         1,
     ),
     "environment of a container": (
-        "services:\n  l:\n    image: "
-        "ghcr.io/ggml-org/llama.cpp:server\n    "
-        "environment:\n      "
-        "LLAMA_ARG_HF_REPO: "
-        "u/Qwen3.6-27B-MTP-GGUF\n      "
-        "LLAMA_ARG_SPEC_TYPE: "
-        "draft-mtp\n",
+        "services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server\n    environment:\n"
+        "      LLAMA_ARG_HF_REPO: u/Qwen3.6-27B-MTP-GGUF\n      LLAMA_ARG_SPEC_TYPE: draft-mtp\n",
         "-",
         "llama-server",
         "u/Qwen3.6-27B-MTP-GGUF",
@@ -354,20 +261,9 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         2,
     ),
     "macros": (
-        "macros:\n  base: >\n    "
-        "/app/llama-server --port "
-        "${PORT} -fa "
-        "on\n  mtp: "
-        "--spec-type "
-        "draft-mtp --spec-draft-n-max "
-        "${k}\n  k: 2\n"
-        "models:\n  q:\n    cmd: "
-        "|\n      "
-        "${base}\n      # "
-        "--bad\n "
-        "     -m "
-        "/m/Qwen3.6-27B-MTP.gguf "
-        "${mtp}\n",
+        "macros:\n  base: >\n    /app/llama-server --port ${PORT} -fa on\n"
+        "  mtp: --spec-type draft-mtp --spec-draft-n-max ${k}\n  k: 2\nmodels:\n  q:\n    cmd: |\n"
+        "      ${base}\n      # --bad\n      -m /m/Qwen3.6-27B-MTP.gguf ${mtp}\n",
         "-",
         "llama-server",
         "/m/Qwen3.6-27B-MTP.gguf",
@@ -385,10 +281,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         6,
     ),
     "unit with variables": (
-        "[Service]\nEnvironment=K=3 "
-        "M=Qwen/Qwen3.6-27B\nExecStart=/opt/bin/vllm serve "
-        "${M} \\\n  "
-        "--spec-tokens ${K}\n",
+        "[Service]\nEnvironment=K=3 M=Qwen/Qwen3.6-27B\nExecStart=/opt/bin/vllm serve ${M} \\\n"
+        "  --spec-tokens ${K}\n",
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -404,12 +298,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         1,
     ),
     "dockerfile": (
-        "FROM vllm/vllm-openai:v0.25.1\nENV "
-        'A="b"\nENTRYPOINT '
-        '["vllm", '
-        '"serve"]\nCMD '
-        '["Qwen/Qwen3.6-27B", '
-        '"--spec-tokens", "2"]\n',
+        'FROM vllm/vllm-openai:v0.25.1\nENV A="b"\nENTRYPOINT ["vllm", "serve"]\n'
+        'CMD ["Qwen/Qwen3.6-27B", "--spec-tokens", "2"]\n',
         "Dockerfile",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -417,11 +307,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         3,
     ),
     "recipe with defaults": (
-        "container: vllm-node\ndefaults:\n  tp: "
-        "2\ncommand: |\n  "
-        "vllm serve "
-        "Qwen/Qwen3.6-27B "
-        "\\\n    -tp {tp} --port 1\n",
+        "container: vllm-node\ndefaults:\n  tp: 2\ncommand: |\n  vllm serve Qwen/Qwen3.6-27B \\\n"
+        "    -tp {tp} --port 1\n",
         "-",
         "vllm",
         "Qwen/Qwen3.6-27B",
@@ -429,10 +316,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         5,
     ),
     "task": (
-        "- hosts: all\n  tasks:\n  - "
-        "name: x\n    "
-        "ansible.builtin.shell: "
-        "vllm serve "
+        "- hosts: all\n  tasks:\n  - name: x\n    ansible.builtin.shell: vllm serve "
         "Qwen/Qwen3.6-27B --port 1\n",
         "-",
         "vllm",
@@ -441,20 +325,9 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         4,
     ),
     "configuration in chart values": (
-        "apiVersion: "
-        "helm.toolkit.fluxcd.io/v2\nkind: "
-        "HelmRelease\nspec:\n  "
-        "values:\n    "
-        "configMaps:\n      "
-        "c:\n       "
-        " data:\n"
-        "          presets.ini: |\n            "
-        "[q]\n    "
-        "        "
-        "model = "
-        "/m/q.gguf\n    "
-        "        "
-        "spec-type = draft-mtp\n",
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  values:\n"
+        "    configMaps:\n      c:\n        data:\n          presets.ini: |\n            [q]\n"
+        "            model = /m/q.gguf\n            spec-type = draft-mtp\n",
         "-",
         "llama-server",
         "/m/q.gguf",
@@ -490,10 +363,9 @@ def test_form(name: str) -> None:
 
 def test_anchors_and_several_services() -> None:
     text = (
-        "x-b: &b\n  image: vllm/vllm-openai:v0.25.1\n  ipc: host\n  environment: &e {A: "
-        "'1'}\nservices:\n  a:\n    <<: *b\n"
-        "    command: [--model, m/A]\n  b:\n    <<: *b\n    environment:\n      <<: *e\n      B: "
-        "'2'\n    command: >\n      --model m/B\n"
+        "x-b: &b\n  image: vllm/vllm-openai:v0.25.1\n  ipc: host\n  environment: &e {A: '1'}\n"
+        "services:\n  a:\n    <<: *b\n    command: [--model, m/A]\n  b:\n    <<: *b\n"
+        "    environment:\n      <<: *e\n      B: '2'\n    command: >\n      --model m/B\n"
     )
     first, second = read_text(text).launches
     assert (first.model, second.model) == ("m/A", "m/B")
@@ -503,12 +375,11 @@ def test_anchors_and_several_services() -> None:
 
 def test_conditions_are_decided_by_the_file() -> None:
     text = (
-        'A=1; B=2; U=true\nif [ "$A" = 1 -a "$B" = 3 ]; then vllm serve m/1 -tp 1; fi\nif [ "$A" '
-        '= 1 -a "$B" = 2 ]; then vllm serve m/2 -tp 1; fi\n'
-        'if $U; then vllm serve m/3 -tp 1; fi\nif [[ "$A" =~ ^(1|true)$ ]]; then vllm '
-        "serve m/4 -tp 1; fi\n"
-        'if ! [[ -n $A && $B == 2 ]]; then vllm serve m/5 -tp 1; fi\n[ -n "$Q" ] || Q=5\n'
-        "vllm serve m/7 -tp $Q\n"
+        'A=1; B=2; U=true\nif [ "$A" = 1 -a "$B" = 3 ]; then vllm serve m/1 -tp 1; fi\n'
+        'if [ "$A" = 1 -a "$B" = 2 ]; then vllm serve m/2 -tp 1; fi\n'
+        'if $U; then vllm serve m/3 -tp 1; fi\nif [[ "$A" =~ ^(1|true)$ ]]; then vllm serve m/4 '
+        "-tp 1; fi\nif ! [[ -n $A && $B == 2 ]]; then vllm serve m/5 -tp 1; fi\n"
+        '[ -n "$Q" ] || Q=5\nvllm serve m/7 -tp $Q\n'
     )
     launches = read_text(text, "a.sh").launches
     assert [launch.model for launch in launches] == ["m/2", "m/3", "m/4", "m/7"]
@@ -518,8 +389,7 @@ def test_conditions_are_decided_by_the_file() -> None:
 def test_both_ways_of_an_open_condition_are_found() -> None:
     text = (
         "if nvidia-smi | grep -q H100; then\n  vllm serve m/A -tp 1\nelse\n"
-        '  vllm serve m/B -tp 2\nfi\ncase "$1" in a) vllm serve m/C -tp 1 ;; *) echo no ;; '
-        "esac\n"
+        '  vllm serve m/B -tp 2\nfi\ncase "$1" in a) vllm serve m/C -tp 1 ;; *) echo no ;; esac\n'
     )
     assert [launch.model for launch in read_text(text, "a.sh").launches] == ["m/A", "m/B", "m/C"]
 
@@ -640,27 +510,13 @@ def test_a_python_text_is_read_once_and_whole(name: str) -> None:
     "program",
     [
         "LLM(model='m/A', speculative_config=dict(method='mtp', num_speculative_tokens=2))",
-        "k = {'model': "
-        "'m/A'}\nk['speculative_config'] = "
-        "{'method': "
-        "'mtp'}\nk['speculative_config']['x'] = "
-        "1\nk['speculative_config'] = "
-        "dict(method='mtp', "
+        "k = {'model': 'm/A'}\nk['speculative_config'] = {'method': 'mtp'}\n"
+        "k['speculative_config']['x'] = 1\nk['speculative_config'] = dict(method='mtp', "
         "num_speculative_tokens=2)\nLLM(**k)",
-        "def f():\n  s = {'method': 'mtp'}\n  s['num_speculative_tokens'] = "
-        "2\n  k = "
-        "dict(model='m/B')\n  "
-        "k.update(model='m/A', "
-        "speculative_config=s)\n "
-        " return "
-        "LLM(**k)",
-        "base = {'method': 'mtp', 'num_speculative_tokens': "
-        "1}\nk = "
-        "dict(model='m/A')\nk |= "
-        "{'speculative_config': "
-        "{**base, "
-        "'num_speculative_tokens': "
-        "2}}\nLLM(**k)",
+        "def f():\n  s = {'method': 'mtp'}\n  s['num_speculative_tokens'] = 2\n"
+        "  k = dict(model='m/B')\n  k.update(model='m/A', speculative_config=s)\n  return LLM(**k)",
+        "base = {'method': 'mtp', 'num_speculative_tokens': 1}\nk = dict(model='m/A')\n"
+        "k |= {'speculative_config': {**base, 'num_speculative_tokens': 2}}\nLLM(**k)",
     ],
 )
 def test_dictionaries_of_a_program(program: str) -> None:
@@ -768,8 +624,7 @@ def test_an_open_toggle_is_read_as_on_and_said() -> None:
 def test_wrapper_images_pass_their_environment() -> None:
     text = (
         "services:\n  s:\n    image: x/my-sglang:latest\n    environment:\n"
-        "      MODEL_ID: Qwen/Qwen3.6-27B\n"
-        "      EXTRA_ARGS: ${E:---speculative-algorithm NEXTN}\n"
+        "      MODEL_ID: Qwen/Qwen3.6-27B\n      EXTRA_ARGS: ${E:---speculative-algorithm NEXTN}\n"
     )
     launch = one(text)
     assert (
@@ -798,12 +653,11 @@ def test_versions(text: str, version: str | None) -> None:
 def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
     text = (
         "apiVersion: apps/v1\nkind: Deployment\nspec:\n  strategy: {type: RollingUpdate, "
-        "rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n"
-        "  template:\n    spec:\n      containers:\n      - image: vllm/vllm-openai:v0.25.1\n    "
-        "    args: [--model, m/A]\n"
-        "        startupProbe: {initialDelaySeconds: 30, periodSeconds: 10, failureThreshold: 18}\n"
-        "        resources: {limits: {nvidia.com/gpu: 2}}\n      volumes:\n      - {name: shm, "
-        "emptyDir: {medium: Memory, sizeLimit: 8Gi}}\n"
+        "rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n  template:\n    spec:\n"
+        "      containers:\n      - image: vllm/vllm-openai:v0.25.1\n"
+        "        args: [--model, m/A]\n        startupProbe: {initialDelaySeconds: 30, "
+        "periodSeconds: 10, failureThreshold: 18}\n        resources: {limits: {nvidia.com/gpu: "
+        "2}}\n      volumes:\n      - {name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}\n"
     )
     container = one(text).container
     assert container is not None

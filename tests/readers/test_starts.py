@@ -166,9 +166,8 @@ def test_a_default_in_parentheses() -> None:
 
 def test_options_that_an_operators_own_kind_keeps_as_a_mapping() -> None:
     text = (
-        "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n  engine: "
-        "vllm\n  engineArgs:\n"
-        "    max-num-seqs: '16'\n    enforce-eager: true\n"
+        "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n"
+        "  engine: vllm\n  engineArgs:\n    max-num-seqs: '16'\n    enforce-eager: true\n"
         '    speculative-config: \'{"method":"mtp","num_speculative_tokens":2}\'\n'
     )
     assert read(text, "a.yaml") == [("vllm", "Qwen/Qwen3.6-27B")]

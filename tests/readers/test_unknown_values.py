@@ -54,9 +54,7 @@ def codes(text: str, **told: Any) -> set[str]:
         ),
         (
             "SD257",
-            "sglang serve --model-path "
-            "Qwen/Qwen3.6-35B-A3B-FP8 "
-            "--page-size 96 "
+            "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 96 "
             "--mamba-track-interval $N",
             {},
         ),
