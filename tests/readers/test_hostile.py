@@ -241,14 +241,12 @@ HOSTILE = {
         "$(call g,1)\n",
     ),
     "make: export": (
-        "Makefile",
-        "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100,
+        "Makefile", "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100,
     ),
     "make: rule": ("Makefile", ("a" + BLANKS + "x\n") * 10),
     "make: remark": ("Makefile", "A = 1" + BLANKS + "x\nA = " + BLANKS + "\\"),
     "make: unclosed": (
-        "Makefile",
-        "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n",
+        "Makefile", "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n",
     ),
     "make: exported": (
         "Makefile",
@@ -262,8 +260,7 @@ HOSTILE = {
         + "".join(f"r{i}:\n\tx\n" for i in range(3_000)),
     ),
     "make: conditions": (
-        "Makefile",
-        "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000,
+        "Makefile", "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000,
     ),
     "just: mark": (
         "justfile",
@@ -287,16 +284,13 @@ HOSTILE = {
         "$a = @('x','y')\n" + "$a = @($a,$a)\n" * 2_000 + "& vllm serve $a " + "$a " * 3_000 + "\n",
     ),
     "powershell: texts": (
-        "a.ps1",
-        '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60 + "& vllm serve $a\n",
+        "a.ps1", '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60 + "& vllm serve $a\n",
     ),
     "powershell: backticks": (
-        "a.ps1",
-        '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "' + '`"' * 20_000 + "\n",
+        "a.ps1", '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "' + '`"' * 20_000 + "\n",
     ),
     "powershell: unclosed lists": (
-        "a.ps1",
-        "& vllm " + "@(" * 20_000 + "\n& vllm " + "@('a'," * 20_000 + "\n",
+        "a.ps1", "& vllm " + "@(" * 20_000 + "\n& vllm " + "@('a'," * 20_000 + "\n",
     ),
     "batch: doubling": (
         "a.cmd",
@@ -330,8 +324,7 @@ HOSTILE = {
     "shell: empty lines": ("a.sh", "vllm serve m \\\n" + "  \n" * 9_000 + "  --port 1\n"),
     "presets: colons": ("a.ini", "[a]\nmodel = m.gguf\n" + "ctx-size: 1\n" * 9_000),
     "shell: conditions": (
-        "a.sh",
-        "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,
+        "a.sh", "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,
     ),
     "shell: JSON that never ends": ("a.sh", "vllm serve m " + ' "{"a": ' * 40_000),
     "shell: clients of nobody": ("a.sh", "#!/bin/bash\nvllm serve m\n" + "curl x " * 40_000),
@@ -355,7 +348,7 @@ HOSTILE = {
         "import subprocess\n"
         + 'def f(p: int):\n    subprocess.run(["vllm", "serve", "m", p])\n' * 3_000,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE)

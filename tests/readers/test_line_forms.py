@@ -21,28 +21,16 @@ def one(text: str, name: str) -> Launch:
 # file, text, engine, model, an option and its value
 FORMS = {
     "make": (
-        "Makefile",
-        "M := Qwen/Qwen3.6-27B\nserve:\n\t@vllm serve $(M) \\\n\t  --port 1\n",
-        "vllm",
-        "Qwen/Qwen3.6-27B",
-        "--port",
-        "1",
+        "Makefile", "M := Qwen/Qwen3.6-27B\nserve:\n\t@vllm serve $(M) \\\n\t  --port 1\n", "vllm",
+        "Qwen/Qwen3.6-27B", "--port", "1",
     ),
     "just": (
-        "justfile",
-        "m := 'a.gguf'\nserve:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",
-        "llama-server",
-        "a.gguf",
-        "--spec-type",
-        "draft-mtp",
+        "justfile", "m := 'a.gguf'\nserve:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",
+        "llama-server", "a.gguf", "--spec-type", "draft-mtp",
     ),
     "powershell": (
-        "a.ps1",
-        "$m = 'C:\\a.gguf'\n$a = @('-c',\n 4096)\n& .\\llama-server.exe -m $m `\n  @a\n",
-        "llama-server",
-        "C:\\a.gguf",
-        "--ctx-size",
-        "4096",
+        "a.ps1", "$m = 'C:\\a.gguf'\n$a = @('-c',\n 4096)\n& .\\llama-server.exe -m $m `\n  @a\n",
+        "llama-server", "C:\\a.gguf", "--ctx-size", "4096",
     ),
     "heredoc": (
         "a.tf",
@@ -56,29 +44,17 @@ FORMS = {
         "a.nix",
         "{ script = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n"
         "    -c 4096\n''; }\n",
-        "llama-server",
-        "a.gguf",
-        "--ctx-size",
-        "4096",
+        "llama-server", "a.gguf", "--ctx-size", "4096",
     ),
     "docker": (
-        "Makefile",
-        "run:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m/A --port $(P)\n",
-        "vllm",
-        "m/A",
-        "--port",
-        "${P}",
+        "Makefile", "run:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m/A --port $(P)\n",
+        "vllm", "m/A", "--port", "${P}",
     ),
     "a shell inside": (
-        "Makefile",
-        "run:\n\tbash -c 'vllm serve m/A --port 1'\n",
-        "vllm",
-        "m/A",
-        "--port",
-        "1",
+        "Makefile", "run:\n\tbash -c 'vllm serve m/A --port 1'\n", "vllm", "m/A", "--port", "1",
     ),
     "a launcher": ("Makefile", "run:\n\tuv run vllm serve m/A\n", "vllm", "m/A", "", ""),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
