@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.prediction import intervals, spread
+from advisor.prediction import intervals, spread, switches
 from tests.perf.rows import points
 
 
@@ -72,3 +73,18 @@ def test_no_gain_is_above_the_tokens_of_a_cycle_with_their_error() -> None:
     assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
     assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
     assert intervals.within_tokens(point, np.array([True]), full).p90[0] == 9.0
+
+
+def test_a_drafter_that_may_overflow_costs_its_share_of_the_loss() -> None:
+    """By hand: with a chance of 0.25 a loss of 0.70 in log leaves 0.5 - 0.175; between the states
+    lie 0.25 x 0.75 x 0.7^2, and owners scatter by 0.27: 0.091875 + 0.018225 beside 0.4^2.
+    """
+    values = {"mean": 0.5, "sd": 0.4, "below": 0.5, "above": 0.5, "p_gain": 0.9, "basis": 0}
+    values |= {"measured_gain": 0.8, "known": False}
+    point = intervals.Predicted(*(one(values.get(n, 1.0)) for n in intervals.Predicted._fields))
+    spilled = switches.with_overflow(point, one(0.25))
+    assert spilled.mean[0] == pytest.approx(0.325)
+    assert spilled.sd[0] == pytest.approx(math.sqrt(0.16 + 0.091875 + 0.018225), abs=1e-3)
+    below = NormalDist().cdf((0.5 - 0.7) / math.sqrt(0.16 + 0.091875 + 0.018225))
+    assert spilled.p_gain[0] == pytest.approx(0.75 * 0.9 + 0.25 * below, abs=1e-3)
+    assert spilled.measured_gain[0] == pytest.approx(0.6)

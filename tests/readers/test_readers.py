@@ -532,6 +532,16 @@ def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
     assert (container.shm_bytes, container.shm_volume) == (8 * 2**30, True)
 
 
+@pytest.mark.parametrize(
+    ("size", "gib"), [("16g", 16), ("512m", 0.5), ("17179869184", 16), ("1gb", 1)]
+)
+def test_shared_memory_of_docker_run_is_in_its_units(size: str, gib: float) -> None:
+    """As docker's own RAMInBytes reads them: powers of two."""
+    text = f"docker run --gpus all --shm-size {size} vllm/vllm-openai:v0.25.1 --model m/A\n"
+    container = one(text, "-").container
+    assert container is not None and container.shm_bytes == gib * 2**30
+
+
 def test_configmap_and_markdown_hold_files() -> None:
     text = (
         "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    models:\n      q:\n"
