@@ -60,14 +60,25 @@ CLEAR = sourced(
 )
 
 
-class Near(NamedTuple):
-    """What a cell's pairs say of points: `shift` of the mean, the others as `neighbours.Pull`."""
+class Pull(NamedTuple):
+    """What pairs say of points, (N,) each: their `mean`, or by how much it moves; `evidence`: side
+    of 1 by the nearest pairs, -1 to 1; `closeness`: 1 where a pair of the cell at this k lies
+    within a factor 2, falling to 0 at 4; `near`: any pair of the cell; `longer`: as `closeness`,
+    for pairs with one draft token more (of 949 published pairs where k + 1 gained 3 % and more, k
+    gained in 922).
+    """
 
-    shift: Floats
+    mean: Floats
     evidence: Floats
-    near: Mask
     closeness: Floats
+    near: Mask
     longer: Floats
+
+    @classmethod
+    def none(cls, count: int) -> Pull:
+        """That of no pairs (count,)."""
+        mean, evidence, closeness, longer = np.zeros((4, count))
+        return cls(mean, evidence, closeness, np.zeros(count, dtype=bool), longer)
 
 
 class Groups(NamedTuple):
@@ -175,7 +186,7 @@ def weigh(groups: Groups, settings: Floats) -> Weighed:
     )
 
 
-def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Near:
+def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Pull:
     """What a cell says of many points: each setting once, as many as the cache holds. `where`:
     places of the points (N, len(MEASURES)); `mean`: their log speed-ups; `known`: whether an
     acceptance is stated for them.
@@ -186,7 +197,7 @@ def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Near:
         first, back = distinct_rows(list(settings.T))
         settings = settings[first]
     sides = PairSides(groups, many)
-    made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float, float)))
+    made = Pull.none(len(where))
     step = max(1, BLOCK // len(groups.places))
     order = np.argsort(back, kind="stable")
     cuts = np.searchsorted(back[order], np.arange(0, len(settings) + step, step))
@@ -196,7 +207,7 @@ def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Near:
             points = order[start : min(start + step, last)]
             part = Weighed(*(column[back[points] - i * step] for column in weighed))
             found = _at_contexts(groups, part, where[points, CONTEXT])
-            made.shift[points], weights, made.near[points] = found[:3]
+            made.mean[points], weights, made.near[points] = found[:3]
             made.closeness[points], made.longer[points] = found[3:]
             made.evidence[points] = sides.of(weights, mean[points], known[points])
     return made

@@ -14,7 +14,7 @@ from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
-from advisor.perf.arrays import Floats, Ints, Mask
+from advisor.perf.arrays import Floats, Mask
 from advisor.perf.regimes.losses import Strength, strongest
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction.intervals import Predicted, pick
@@ -41,10 +41,6 @@ class Observed(NamedTuple):
     def here(self) -> Mask:
         """Where something is documented (N,)."""
         return np.isfinite(self.sd)
-
-    def take(self, index: Ints | Mask) -> Observed:
-        """Some of the cases (M,)."""
-        return Observed(self.log[index], self.sd[index], self.own[index])
 
 
 def observe(setting: Setting, full: arrays.Points) -> Observed:

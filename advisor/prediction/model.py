@@ -215,10 +215,10 @@ class Model:
         plain = schedule.replay(full, self.constants, belief.tau, "base")
         by_metric = loop(full, self.constants, belief.tau, plain)[0]
         physics = np.stack([of_metric(by_metric, metric) for metric in metrics])
-        both = switches.mix_states(full, self.constants, physics, price)
-        reasons = spread.reasons(points, full, belief, self.constants, both.between, metrics)
+        median, between = switches.mix_states(full, self.constants, physics, price)
+        reasons = spread.reasons(points, full, belief, self.constants, between, metrics)
         decoding = by_metric["request_tok_s"] - by_metric["tpot"]
-        return Raw(both.median.ravel(), self.spread.sd(reasons), reasons, belief, full, decoding)
+        return Raw(median.ravel(), self.spread.sd(reasons), reasons, belief, full, decoding)
 
     def interval(self, mean: Floats, sd: Floats, known: Mask) -> tuple[Floats, Floats]:
         """The 80 % interval of the log speed-up. `known`: whether an acceptance is stated."""

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask
-from advisor.prediction.cell_pairs import MEASURES, Groups, group_pairs, of_cell
+from advisor.prediction.cell_pairs import MEASURES, Groups, Pull, group_pairs, of_cell
 
 SHORT = sourced(1024, "tokens", "Prompts below this hardly move a step", "assumed")
 
@@ -34,20 +34,6 @@ _MOST = 32767  # of a 16 bit integer of the artefact
 _UNKNOWN = -32768  # stands for NaN
 # of a hash: a factor and a modulus, both prime
 _FACTOR, _PRIME = 1_000_003, 1_099_511_627_689
-
-
-class Pull(NamedTuple):
-    """Result of the update, (N,) each. `evidence`: side of 1 by the nearest pairs, -1 to 1;
-    `closeness`: 1 where a pair of the cell at this k lies within a factor 2, falling to 0 at 4;
-    `near`: any pair of the cell; `longer`: as `closeness`, for pairs with one draft token more (of
-    949 published pairs where k + 1 gained 3 % and more, k gained in 922).
-    """
-
-    mean: Floats
-    evidence: Floats
-    closeness: Floats
-    near: Mask
-    longer: Floats
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
@@ -119,10 +105,9 @@ class Nearby(Pairs):
         each point, -1 for none (N,); `where`: coordinates (N, C); `known`: whether the point's own
         acceptance is stated.
         """
-        out, evidence, longer = mean.copy(), np.zeros(len(mean)), np.zeros(len(mean))
-        closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
+        pull = Pull.none(len(mean))._replace(mean=mean.copy())
         if not len(self.keys):
-            return Pull(out, evidence, closeness, near, longer)
+            return pull
         # np.isin and np.unique would import numpy.ma, which costs more than the whole update of one
         # question
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -131,9 +116,10 @@ class Nearby(Pairs):
         starts = np.flatnonzero(np.diff(keys[order], prepend=-2))
         for rows in np.split(order, starts[1:]) if len(order) else []:
             made = of_cell(self.groups(int(keys[rows[0]])), where[rows], mean[rows], known[rows])
-            evidence[rows], near[rows], closeness[rows], longer[rows] = made[1:]
-            out[rows] += made.shift
-        return Pull(out, evidence, closeness, near, longer)
+            for column, of_rows in zip(pull[1:], made[1:], strict=True):
+                column[rows] = of_rows
+            pull.mean[rows] += made.mean
+        return pull
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measured rows and their keys in a compact form."""
@@ -151,12 +137,7 @@ class Nearby(Pairs):
         keys = np.repeat(
             np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64)
         )
-        rows = (
-            _unpack(state["packed"], STEPS)
-            if "packed" in state
-            else np.array(state["rows"], float).reshape(-1, len(NUMBERS))
-        )
-        return cls(keys, rows)
+        return cls(keys, _unpack(state["packed"], STEPS))
 
 
 def _pack(rows: Floats, steps: Floats) -> str:

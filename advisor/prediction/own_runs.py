@@ -208,30 +208,12 @@ def update(
     of the observations, of the predictions.
     """
     made = made or kernel()
-    link = _link(there, own, made, held)
-    explained = np.einsum("ij,jk,ik->i", link.both, link.root, link.both)
-    prior = np.maximum(there.sd**2 + (0.0 if held is None else held**2), 1e-12)
-    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
-    weights = link.root @ np.concatenate([own.total, own.accepted[link.told]])
-    return Update(link.both @ weights, link.accepted @ weights, np.sqrt(left))
-
-
-class _Link(NamedTuple):
-    """Covariances of N predictions with what M own runs saw, each run's stated acceptance as one
-    observation more, and the inverse of those of the observations.
-    """
-
-    told: npt.NDArray[np.intp]  # the runs that state their acceptance (T,)
-    accepted: Floats  # (N, M + T)
-    both: Floats  # (N, M + T)
-    root: Floats  # (M + T, M + T)
-
-
-def _link(there: Places, own: Observations, made: Kernel, held: Floats | None = None) -> _Link:
     told = np.flatnonzero(np.isfinite(own.accepted))
-    gaps = (distances(where, own.at.where) for where in (own.at.where, there.where))
-    inside = covariance(next(gaps), own.at, own.at, made, (own.held, own.held))
-    across = covariance(next(gaps), there, own.at, made, (held, own.held))
+    inside = covariance(
+        distances(own.at.where, own.at.where), own.at, own.at, made, (own.held, own.held)
+    )
+    across = covariance(distances(there.where, own.at.where), there, own.at, made, (held, own.held))
+    # each run's stated acceptance is one observation more
     total = np.block(
         [
             [inside.accepted + inside.rest, inside.accepted[:, told]],
@@ -239,6 +221,11 @@ def _link(there: Places, own: Observations, made: Kernel, held: Floats | None = 
         ]
     )
     noise = np.concatenate([own.noise, np.full(len(told), float(ACCEPTED_SD))])
+    root = np.linalg.inv(total + np.diag(noise**2 + JITTER))
     accepted = np.hstack([across.accepted, across.accepted[:, told]])
     both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
-    return _Link(told, accepted, both, np.linalg.inv(total + np.diag(noise**2 + JITTER)))
+    explained = np.einsum("ij,jk,ik->i", both, root, both)
+    prior = np.maximum(there.sd**2 + (0.0 if held is None else held**2), 1e-12)
+    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
+    weights = root @ np.concatenate([own.total, own.accepted[told]])
+    return Update(both @ weights, accepted @ weights, np.sqrt(left))

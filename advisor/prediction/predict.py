@@ -19,6 +19,7 @@ from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
 from advisor.prediction import documented, intervals, neighbours, step_terms
 from advisor.prediction.artefact import load
+from advisor.prediction.cell_pairs import Pull
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
 from advisor.prediction.model import Model, Raw, prepare
@@ -89,13 +90,11 @@ def _finish(model: Model, points: arrays.Points, full: arrays.Points, raw: Raw) 
     """Predictions of each point's metric, (M * N,); the belief in acceptance stays (N,)."""
     times = len(points) // max(len(raw.belief.known), 1)
     mean, sd, known = raw.mean, raw.sd, np.tile(raw.belief.known, times)
-    closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
-    evidence, longer = np.zeros(len(mean)), np.zeros(len(mean))
+    pull = Pull.none(len(mean))._replace(mean=mean)
     if model.nearby is not None:
-        keys = neighbours.cell_keys(points, full)
-        where = neighbours.coordinates(points, full)
+        keys, where = neighbours.cell_keys(points, full), neighbours.coordinates(points, full)
         pull = model.nearby.pull(keys, where, mean, known)
-        mean, evidence, closeness, near, longer = pull
+    mean, evidence, closeness, near, longer = pull
     low, high = model.interval(mean, sd, known)
     # an answer of one token ends with the prompt: no step follows that could be shorter
     steps = (points.metric == arrays.METRICS.index("tpot")) | (

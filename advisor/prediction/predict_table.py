@@ -126,19 +126,17 @@ def compute(
             return predict_own_metric(counted.replace(**moved), inside, learned)
 
         full = prepare(points)[1]
-        short = shortfall(points, full, things, table)
-        held = count_held(points, full, things, table).replace(
-            host_base=short.host_base, host_spec=short.host_spec
-        )
+        short, base, spec = shortfall(points, full, things, table)
+        held = count_held(points, full, things, table).replace(host_base=base, host_spec=spec)
         counted = full.replace(held_base=held.held_base, held_spec=held.held_spec)
         found = widen(points, counted, predict_own_metric(held, things, learned), again)
         found = within_tokens(found, points.metric == _TTFT, full)
-        whole = (points.metric != _TTFT) & (short.host_spec == 0)
-        found = with_overflow(found, np.where(whole, device.overflow_chance(short.gib), 0.0))
+        whole = (points.metric != _TTFT) & (spec == 0)
+        found = with_overflow(found, np.where(whole, device.overflow_chance(short), 0.0))
     links = read_words(table, "interconnect", count).among(LINKS)
     slots = things.engine.holds(gguf_engine)
     across = links & slots & (full.gpus > 1) & (full.method > 0)
-    nearly = (short.gib > 0) & (short.gib <= device.BILL_ERROR_GIB)
+    nearly = (short > 0) & (short <= device.BILL_ERROR_GIB)
     headless = (full.method == _MTP) & things.model.holds(_has_no_head)
     return found, points, errors, across | nearly | headless
 

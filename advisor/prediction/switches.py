@@ -85,20 +85,14 @@ SWITCHES = (
 )
 
 
-class MixedStates(NamedTuple):
-    """Median log speed-up over both states, and the variance between them, (N,) or (M, N) each."""
-
-    median: Floats
-    between: Floats
-
-
 def mix_states(
     full: Points,
     constants: Constants,
     log: Floats,
     price: Callable[[Points, Constants, Mask, bool], Floats],
-) -> MixedStates:
-    """Predictions with every mechanism that is uncertain here in both of its states. `log`: log
+) -> tuple[Floats, Floats]:
+    """Median log speed-up over both states of every mechanism that is uncertain here, and the
+    variance between them, (N,) or (M, N) each. `log`: log
     speed-up of each point's metric (N,), or of M metrics (M, N), with every mechanism at work.
     `price` gives the same for some of the points with other constants: (points, constants, which,
     whether the run without speculation is the same) -> log.
@@ -115,7 +109,7 @@ def mix_states(
         share = knowledge.threshold(switch.threshold).value
         median[..., here] += _median(gap, share)
         between[..., here] += share * (1 - share) * gap**2
-    return MixedStates(median, between)
+    return median, between
 
 
 def with_overflow(found: Predicted, chance: Floats) -> Predicted:

@@ -42,8 +42,8 @@ def states(row: dict[str, str]) -> tuple[float, float, float, float]:
             fast = price(full, without, everything)
             plain = [loop(full, c, tau)[1]["tpot"][0] for c in (constants, without)]
             assert plain[0] == plain[1] or not switch.drafts_only
-    made = switches.mix_states(full, constants, slow, price)
-    return float(slow[0]), float(fast[0]), float(made.median[0]), float(made.between[0])
+    median, between = switches.mix_states(full, constants, slow, price)
+    return float(slow[0]), float(fast[0]), float(median[0]), float(between[0])
 
 
 @pytest.mark.parametrize("row", [SERIAL, APPLE9], ids=["serial verify", "Apple9"])
@@ -81,5 +81,5 @@ def test_nothing_is_priced_twice_where_no_mechanism_is_uncertain() -> None:
     def never(*_: object) -> None:
         raise AssertionError("priced again")
 
-    made = switches.mix_states(full, Constants(), np.zeros(1), never)  # type: ignore[arg-type]
-    assert made.median[0] == 0 and made.between[0] == 0
+    median, between = switches.mix_states(full, Constants(), np.zeros(1), never)  # type: ignore[arg-type]
+    assert median[0] == 0 and between[0] == 0

@@ -120,10 +120,10 @@ def group_same(values: Sequence[Any], keys: Sequence[Hashable] | None = None) ->
     # a column often says one thing throughout, which is found out many times faster
     if len(keys) and keys.count(keys[0]) == len(keys):
         return Column(values[:1], np.zeros(len(keys), dtype=np.int64))
-    first = dict(zip(reversed(keys), reversed(values), strict=True))
     place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     codes = np.fromiter(map(place.__getitem__, keys), np.int64, len(keys))
-    return Column([first[key] for key in place], codes)
+    of_key = {} if keys is values else dict(zip(reversed(keys), reversed(values), strict=True))
+    return Column([of_key.get(key, key) for key in place], codes)
 
 
 def read_words(columns: Columns, name: str, count: int) -> Column:

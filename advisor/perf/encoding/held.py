@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -62,20 +62,13 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     return points.replace(held_base=before, held_spec=after, max_num_seqs=slots)
 
 
-class Short(NamedTuple):
-    """Reserved slots that are billed too large for a device, (N,) each."""
-
-    gib: Floats  # with speculation
-    # layers whose experts lie in the machine's memory, as the row says or as llama-server moves
-    # them for such slots, without speculation and with it
-    host_base: Floats
-    host_spec: Floats
-
-
-def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns) -> Short:
-    """By how much reserved slots are billed too large for a device with speculation, and what
-    llama-server does about it; 0 where they fit, or where a row does not say how long they are; one
-    slot where it does not say how many.
+def shortfall(
+    points: P.Points, full: P.Points, things: Things, columns: Columns
+) -> tuple[Floats, Floats, Floats]:
+    """GiB by which reserved slots are billed too large for a device with speculation, 0 where they
+    fit or where a row does not say how long they are, one slot where it does not say how many; and
+    the layers whose experts lie in the machine's memory, as the row says or as llama-server moves
+    them for such slots, without speculation and with it. (N,) each.
     """
     count = len(points)
     short, before, after = (np.zeros(count) for _ in range(3))
@@ -95,7 +88,7 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
                 layers[rows] = [*map(host_memory.host_layers, alone, repeat(arm), gib.tolist())]
     base, spec = stated_layers(columns, count)
     base, spec = np.where(np.isnan(base), before, base), np.where(np.isnan(spec), after, spec)
-    return Short(short, base, spec)
+    return short, base, spec
 
 
 def stated_layers(columns: Columns, count: int) -> tuple[Floats, Floats]:

@@ -196,40 +196,20 @@ def of_regime(key: str) -> float:
 Length = TypeVar("Length", float, "npt.NDArray[np.float64]")
 
 
-def lesser(a: Any, b: Any) -> Any:
-    """The smaller of two, of numbers or of arrays (N,)."""
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return min(a, b)
-    import numpy as np
+def _either(of_numbers: Callable[..., Any], of_arrays: str) -> Callable[..., Any]:
+    def apply(*values: Any) -> Any:
+        for value in values:
+            if not isinstance(value, int | float):
+                import numpy as np
 
-    return np.fmin(a, b)
+                return getattr(np, of_arrays)(*values)
+        return of_numbers(*values)
 
-
-def greater(a: Any, b: Any) -> Any:
-    """The larger of two, of numbers or of arrays (N,)."""
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return max(a, b)
-    import numpy as np
-
-    return np.fmax(a, b)
+    return apply
 
 
-def round_up(value: Any) -> Any:
-    """The next whole number, of one number or of each of an array (N,)."""
-    if isinstance(value, int | float):
-        return math.ceil(value)
-    import numpy as np
-
-    return np.ceil(value)
-
-
-def round_down(value: Any) -> Any:
-    """The whole number below, of one number or of each of an array (N,)."""
-    if isinstance(value, int | float):
-        return math.floor(value)
-    import numpy as np
-
-    return np.floor(value)
+lesser, greater = _either(min, "fmin"), _either(max, "fmax")
+round_up, round_down = _either(math.ceil, "ceil"), _either(math.floor, "floor")
 
 
 def next_power(value: Any) -> Any:
