@@ -21,10 +21,8 @@ _COLOUR = lazy_re(r"(\x1b\[(?:0|1|3[1-6])m)")  # what our own headings and sever
 
 
 def say(text: object, *, err: bool = False, end: str = "\n", color: bool = False) -> None:
-    """Print lines of text: the one way in which text leaves a command.
-
-    What cannot be seen, and what the output's encoding lacks, becomes an escape; with `color` only
-    colours stay.
+    """Print lines of text, the one way in which text leaves a command: what cannot be seen, and
+    what the encoding lacks, becomes an escape; with `color` only colours stay.
     """
     encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
     parts = _COLOUR.split(f"{text}{end}") if color else [f"{text}{end}"]

@@ -223,11 +223,9 @@ def usual_spread(workload: str | None) -> float:
 
 
 def answer_lengths(plan: BenchPlan, count: int, seed: int) -> list[int]:
-    """Answer tokens of each request: evenly over the plan's range, in an order of the seed's.
-
-    Where all have one length, requests that start together end together: without drafts none waits
-    for another's prompt, with drafts they drift apart and do (H200, 35B-A3B, 8 requests: 0.81 of
-    the output, where varied lengths gained 1.07).
+    """Answer tokens of each request: evenly over the plan's range, in an order of the seed's. With
+    one length all end together without drafts and not with them (H200: 0.81 of the output, not
+    1.07).
     """
     half = plan.output_spread * plan.output_tokens
     steps = ((2 * i + 1) / count - 1 for i in range(count))

@@ -36,9 +36,7 @@ class Progress(NamedTuple):
 
 def resume(path: Path, header: Header) -> tuple[set[int], int]:
     """The requests that a file already has, and the number of the next sitting; writes the header
-    of a new file.
-
-    Raises AdvisorError where the file is of another run. A last line cut off by a kill is dropped.
+    of a new file. Raises AdvisorError where it is of another run.
     """
     data = path.read_bytes() if path.exists() else b""
     whole = data[: data.rfind(b"\n") + 1]
@@ -71,11 +69,8 @@ def run(
     key: str | None = None,
     replicas: Sequence[str] = (),
 ) -> Progress:
-    """Send what is missing, `header.concurrency` at a time, and append each answer. `lengths`: the
-    tokens of each answer.
-
-    Raises AdvisorError in one sentence where the server is gone or keeps failing; what was measured
-    stays in the file.
+    """Send what is missing, `header.concurrency` at a time, and append each answer, of these
+    `lengths` in tokens. Raises AdvisorError where the server is gone or keeps failing.
     """
     done, sitting = resume(path, header)
     talks = [range(i, min(i + header.turns, header.requests))

@@ -22,9 +22,7 @@ RELEASED = b"released\n"
 
 class EngineProcess(subprocess.Popen[bytes]):
     """An engine in a process group of its own, with a leash: a small process that ends the group
-    when this one is gone, killed outright included.
-
-    `log` takes what the engine says. Raises OSError where the program cannot be started.
+    when this one is gone, killed outright included. Raises OSError where it cannot be started.
     """
 
     def __init__(

@@ -30,12 +30,10 @@ _PLAIN: dict[Any, Schema] = {
 
 
 class Shape:
-    """How a noun is shown: the keys of its object, in order.
-
-    A key is the field of that name, of its declared type, unless `values` computes it or `kinds`
-    has another schema; `about` describes keys, and "" the object. `identity` makes it a whole
-    document, whose first key says which. `listed`: wherever the noun stands in another it has this
-    shape, by `name`. With `optional` keys may be left out, and others added.
+    """How a noun is shown: the keys of its object, each the field of that name and type unless
+    `values` computes it or `kinds` has a schema; `about` describes keys. `identity` makes it a
+    whole document. `listed`: wherever the noun stands in another it has this shape. `optional` keys
+    may lack.
     """
 
     listed: dict[Any, Shape] = {}  # noqa: RUF012 - the one table of all shapes

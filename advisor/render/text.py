@@ -77,10 +77,8 @@ def quiet_line(advice: Advice, paper: Paper = PAGE) -> str:
 
 
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
-    """What a reader needs, each thing once and nothing cut: decision, size and sureness, objective,
-    setting, gains, a line of why, a line of risk, the A/B where that is the answer, the launch. 21
-    lines of 80 where the launch allows it, and one more names --explain. Blank lines give way
-    first, then a second risk, then the long names.
+    """What a reader needs, each thing once and nothing cut, in 21 lines of 80 where the launch
+    allows it. Blank lines give way first, then a second risk, then the long names.
     """
     all_risks = risks(advice)
     first, name = all_risks[:1], _setting(advice)

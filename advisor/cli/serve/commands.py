@@ -81,10 +81,8 @@ def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
 
 
 def names(host: str, more: Iterable[str]) -> tuple[str, ...]:
-    """The names under which a server at an address is reached, beside those of the loopback.
-
-    Raises AdvisorError where it listens on every address and no name is told: a server that
-    answers under any name can be reached by pages of other sites.
+    """The names under which a server at an address is reached, beside the loopback's. Raises
+    AdvisorError for every address without a name: pages of other sites could reach it.
     """
     given = tuple(name.strip().lower() for name in more if name.strip())
     try:

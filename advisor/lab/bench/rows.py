@@ -220,9 +220,8 @@ def _decode_run(row: Row, about: About, weak: About | None) -> Run:
 def import_folder(
     folder: Path, into: Path, changes: About | None = None, replace: bool = False
 ) -> tuple[str, int]:
-    """Write runs/ID.csv and sources/ID.yaml of a sweep's folder; returns (ID, rows). `replace`
-    rewrites the same source. Raises AdvisorError where the folder holds no points or no
-    description, or the source is there already.
+    """Write runs/ID.csv and sources/ID.yaml of a sweep's folder; returns (ID, rows). Raises
+    AdvisorError without points or a description, or where the source is there and not to `replace`.
     """
     about = read_about(folder, changes or {})
     table = runs(read_rows(folder), about)

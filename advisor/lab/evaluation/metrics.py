@@ -83,8 +83,7 @@ def regrets(
     measured: Floats, predicted: Floats, k: Floats, sweeps: Words, rule: Rule | None = None
 ) -> Floats:
     """Regret of the chosen k in each sweep with 3 or more measured k, as a share of its best speed;
-    off (speed 1) is always among the choices. Rows of one sweep differ by k alone; the rule is the
-    highest median where none is given.
+    off is always among the choices, and the highest median the rule where none is given.
     """
     table = pd.DataFrame(predicted).assign(measured=measured, sweep=sweeps, k=k)
     means = table[np.isfinite(k)].groupby(["sweep", "k"]).mean()

@@ -24,10 +24,8 @@ CLIENT_TEXTS = sourced(
 
 
 def to_text(entries: list[Pair], note: str) -> str:
-    """The text of an index: a first line that says what it is and what each further line's pairs
-    share; then its sources with their runs, each with its speed-ups in the order of the metrics
-    that the first line names. What a source's runs share (its name, its date) is written once, and
-    that a pair is clean not at all.
+    """The text of an index: a first line that names its columns and metrics, then its sources with
+    their runs; what a source's runs share is written once.
     """
     fields = ["run_id", *_by_use(entries)]
     uses = Counter(entry["metric"] for entry in entries)

@@ -49,12 +49,9 @@ STEPS = 12
 
 
 class AcceptanceObservations(NamedTuple):
-    """Acceptances: `points` (workload, method ...), k and log(tokens per step), the source of each,
-    and its own sd.
-
-    Stated ones come from the publications. Implied ones (source names end in IMPLIED) are what a
-    measured speed-up asks for at the cycle cost that physics expects: their source effects soak up
-    errors of the cost, and only contrasts within a source teach.
+    """Acceptances: `points`, k, log(tokens per step), the source of each, its own sd. Implied ones
+    (source names end in IMPLIED) are what a measured speed-up asks for at the cost that physics
+    expects: only contrasts within a source teach.
     """
 
     points: Points

@@ -64,14 +64,10 @@ class BoundCase(NamedTuple):
 
 
 def choose(cases: Sequence[BoundCase]) -> Bounds:
-    """The bounds that fit rows with stated acceptances and without them: they must serve both.
-
-    `sign` has the highest likelihood, and with it `on` is the lowest that leaves at most
-    MOST_LOSSES_ON of the losses of each case on, rows alike; the highest of ON where none does.
-    `measured` is the lowest of ON between LEAST_MEASURED and it that puts at least LOSS_WEIGHT
-    gains on for every loss, of the measured configurations between the two. `off` is the highest of
-    OFF with at most MOST_GAINS_OFF of the gains of each case off: beyond it answers of off lose
-    more speed than the losses that they prevent.
+    """The bounds that fit rows with stated acceptances and without them: `sign` of the highest
+    likelihood; `on` the lowest that leaves at most MOST_LOSSES_ON of the losses on; `measured` the
+    lowest between LEAST_MEASURED and it that puts LOSS_WEIGHT gains on for every loss; `off` the
+    highest with at most MOST_GAINS_OFF of the gains off.
     """
     sign = max(SIGNS, key=lambda one: sum(case.fit(one) for case in cases))
     chances = [case.chance(sign) for case in cases]

@@ -56,11 +56,8 @@ def jacobian(
 
 
 def rig_trust(miss: Floats, which: npt.NDArray[np.int64]) -> Floats:
-    """Weight of each row by how far its rig as a whole lies from the model: 1 near it, a half at
-    RIG_SD. `which`: index of the rig of each row.
-
-    A rig that misses by a factor in all its rows tells of something that no row says; others must
-    not pay for it.
+    """Weight of each row by how far its rig (`which`) as a whole lies from the model, a half at
+    RIG_SD: what no row says must not be paid for by others.
     """
     middle = np.array([np.median(miss[which == rig]) for rig in range(which.max() + 1)])
     return np.asarray(1 / (1 + (middle / RIG_SD) ** 2))[which]

@@ -107,10 +107,8 @@ def fit_constants(
     chords: Slopes,
     absolute: bool,
 ) -> dict[str, float]:
-    """Shifts of log(constant) from speed-ups; `absolute`: from the speeds of the off arms as well.
-
-    Two sets on purpose: with the off arms in it the fit knows absolute speeds (median error 21 to
-    13 %) and chooses k worse.
+    """Shifts of log(constant) from speed-ups; `absolute`: from the speeds of the off arms as well,
+    which then are known (median error 21 to 13 %) and choose k worse.
     """
     n = len(examples)
     target = np.concatenate([examples.log_speedup, examples.log_base])

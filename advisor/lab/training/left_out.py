@@ -28,11 +28,8 @@ SECOND = ("sd", "low", "median", "high", "p_gain")  # from the errors on the oth
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Predictions of M rows by models that have not seen them. (M,) each.
-
-    `mean` is what the model says before the chance of a gain is known, `median` with it; `known`
-    uses stated acceptances, `closeness` and `near` say whether another source measured the
-    configuration or its cell.
+    """Predictions of M rows by models that have not seen them, (M,) each: `mean` before the chance
+    of a gain is known, `median` with it; `known` uses stated acceptances.
     """
 
     mean: Floats
@@ -128,10 +125,8 @@ def _raw(model: Model, rows: Examples) -> Columns:
 
 
 def second_stage(raw: Columns, rows: Examples, weight: Floats) -> tuple[Spread, Calibration]:
-    """Spread and calibration from left-out means and reasons.
-
-    A forced acceptance is nobody's text: such rows teach nothing about predictions that do not
-    know it.
+    """Spread and calibration from left-out means and reasons; a forced acceptance teaches nothing
+    about predictions that do not know it.
     """
     measured, decoding = rows.log_speedup, rows.points.metric != TTFT
     every, natural = np.ones(len(rows), dtype=bool), ~rows.forced

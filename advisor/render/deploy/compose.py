@@ -37,10 +37,8 @@ def compose_yaml(advice: Advice) -> str:
 def several_yaml(
     servers: Sequence[Server], title: list[str], router: Mapping[str, Any], *, shared: bool
 ) -> str:
-    """Several servers and the router in front of them, in one file.
-
-    Where they use the same GPUs (`shared`) each starts after the one before it answers, since an
-    engine measures the free memory while it starts.
+    """Several servers and the router in front of them. On the same GPUs (`shared`) each starts
+    after the one before it answers: an engine measures the free memory while it starts.
     """
     services: dict[str, Any] = {}
     before = ""

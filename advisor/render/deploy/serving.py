@@ -122,12 +122,9 @@ def server(
     container: str = "",
     suffix: str = "",
 ) -> Server:
-    """The server of a plan, by default the plan to run; `suffix` ends its name.
-
-    `container` is what a container's form is called in messages, "" where the server runs on the
-    machine itself. Inside a container it listens on all addresses, as the loopback address reaches
-    nobody there; on the machine itself on the loopback address alone. Raises AdvisorError where no
-    container reaches the accelerator, no image is known, or the plan cannot be written.
+    """The server of a plan, by default the plan to run; `suffix` ends its name. `container`: what a
+    container's form is called, "" on the machine itself, where it listens on the loopback address
+    alone. Raises AdvisorError where no container reaches the accelerator or no image is known.
     """
     if container:
         vendor(advice, container)
