@@ -171,13 +171,6 @@ def _is_finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
     return all(len(each) >= plan.requests for each in done)
 
 
-def _with_files(arm: Arm, folder: Path) -> tuple[str, ...]:
-    """The words of the launch, after the files that they name are written into the folder."""
-    for name, text in arm.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return tuple(str(folder / word) if word in arm.files else word for word in arm.argv)
-
-
 def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
     try:
         client.get(plan.url, plan.health, timeout_s=2)
@@ -187,9 +180,12 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
         raise AdvisorError(
             f"a server already answers at {plan.url}: stop it, or measure it with --url"
         )
+    for name, text in arm.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    words = [str(folder / word) if word in arm.files else word for word in arm.argv]
     with (folder / f"server-{arm.name}.log").open("ab") as log:
         try:
-            return EngineProcess(_with_files(arm, folder), log, os.environ | arm.env)
+            return EngineProcess(words, log, os.environ | arm.env)
         except OSError as error:
             raise AdvisorError(f"cannot start {arm.argv[0]}: {error.strerror or error}") from error
 

@@ -160,7 +160,7 @@ def test_images_have_their_registry(hardware: str, engine: str, form: str) -> No
 
 
 def test_the_router_has_its_registry() -> None:
-    route = front_ends.Route("a", ("a",), "127.0.0.1", 8000, "m")
+    route = front_ends.Route("a", ("a",), "127.0.0.1", 8000)
     found = IMAGES.findall(front_ends.kubernetes([route]))
     found.append(front_ends.compose_service()["image"])
     assert len(found) == 2 and all(map(has_registry, found))

@@ -186,7 +186,6 @@ class Route(NamedTuple):
     classes: tuple[str, ...]
     host: str
     port: int
-    model: str  # as its server is asked for it
 
 
 def nginx_conf(routes: Sequence[Route], listen: str = f"{LOCAL}:{PORT}") -> str:

@@ -88,13 +88,8 @@ def _advice(one: Instance, number: int) -> Advice:
 
 
 def _routes(parts: Sequence[_FolderPart], host: Callable[[Server], str]) -> list[Route]:
-    made = []
-    for part in parts:
-        server = serving.server(part.advice, suffix=part.suffix)
-        name = part.advice.plan.served_model_name or part.advice.plan.model or "model"
-        one = part.instance
-        made.append(Route(one.name, one.classes, host(server), server.port, name))
-    return made
+    made = [(part.instance, serving.server(part.advice, suffix=part.suffix)) for part in parts]
+    return [Route(one.name, one.classes, host(server), server.port) for one, server in made]
 
 
 def _server(part: _FolderPart, container: str = "") -> Server:

@@ -94,23 +94,16 @@ _FILE = Shape(
 _SKIPPED = Shape(Skipped, "skipped", "code needs file", listed=False, optional="file")
 
 
+_OF_LAUNCH = (
+    "file", "line", "form", "engine", "engine_version", "version_text", "version_pinned", "fork",
+    "model", "notes",
+)  # fmt: skip
+
+
 def _launch(one: CheckedLaunch, estimate: Estimate | str | None) -> dict[str, Any]:
-    launch = one.launch
-    told: dict[str, Any] = {
-        "file": launch.file,
-        "line": launch.line,
-        "form": launch.form,
-        "engine": launch.engine,
-        "engine_version": launch.engine_version,
-        "version_text": launch.version_text,
-        "version_pinned": launch.version_pinned,
-        "fork": launch.fork,
-        "model": launch.model,
-        "llm": one.facts.model.id if one.facts.model else None,
-        "quant": one.facts.quant.id if one.facts.quant else None,
-        "plan": one.plan.model_dump(),
-        "notes": list(launch.notes),
-    }
+    told: dict[str, Any] = {name: getattr(one.launch, name) for name in _OF_LAUNCH}
+    model, quant = one.facts.model, one.facts.quant
+    told |= {"llm": model and model.id, "quant": quant and quant.id, "plan": one.plan.model_dump()}
     if isinstance(estimate, Estimate):
         told["estimate"] = estimate.model_dump(exclude={"terms"})
     if one.change is not None:

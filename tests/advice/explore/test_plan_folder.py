@@ -233,7 +233,7 @@ def test_nginx_accepts_every_router(spark: MixPlan, two_gpus: MixPlan, tmp_path:
             )
             assert done.returncode == 0, done.stderr
     assert len(seen) >= 3
-    broken = place_files(nginx_conf([Route("a", ("a",), "127.0.0.1", 1, "m")]) + "}", tmp_path)
+    broken = place_files(nginx_conf([Route("a", ("a",), "127.0.0.1", 1)]) + "}", tmp_path)
     done = subprocess.run(
         [str(NGINX), "-t", "-c", str(broken)], capture_output=True, text=True, check=False
     )
@@ -246,8 +246,8 @@ def test_each_class_reaches_its_port_and_answers_stream(tmp_path: Path) -> None:
     chat, documents = server("chat", arrived), server("documents", arrived)
     port = free_port()
     routes = [
-        Route("chat", ("chat", "voice"), "127.0.0.1", chat.server_address[1], "m"),
-        Route("documents", ("documents",), "127.0.0.1", documents.server_address[1], "m"),
+        Route("chat", ("chat", "voice"), "127.0.0.1", chat.server_address[1]),
+        Route("documents", ("documents",), "127.0.0.1", documents.server_address[1]),
     ]
     path = place_files(nginx_conf(routes, f"127.0.0.1:{port}"), tmp_path)
     router = subprocess.Popen([str(NGINX), "-c", str(path)], stderr=subprocess.PIPE)
