@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.advice.decide import UNLISTED, UNPRICED
 from advisor.advice.plans import methods
 from advisor.advice.plans.methods import MOST_K
-from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
+from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.host_memory import host_layers
@@ -79,7 +79,10 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     )
     told = against or advice.decided_by == UNPRICED
     why = advice.reasons[0].text if told and advice.reasons else ""
-    fields = (*_fields(one.plan, wanted), *_host_layers(one.facts, one.plan, wanted))
+    fields = _fields(one.plan, wanted)
+    # the layers whose experts stand in the host's memory
+    old, layers = (round(host_layers(one.facts, plan)) for plan in (one.plan, wanted))
+    fields += (("layers in host memory", old, layers),) if old != layers else ()
     return Change(advice.decision, fields, ratios, why=why), wanted.method
 
 
@@ -147,12 +150,6 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     if without_graphs(present) and not without_graphs(wanted):
         found.append(("cuda_graphs", False, True))
     return tuple(found)
-
-
-def _host_layers(facts: Facts, *plans: Plan) -> tuple[tuple[str, Any, Any], ...]:
-    """The layers whose experts stand in the host's memory, where the two plans differ in that."""
-    old, new = (round(host_layers(facts, plan)) for plan in plans)
-    return (("layers in host memory", old, new),) if old != new else ()
 
 
 def _ratios(

@@ -65,7 +65,8 @@ def remove_variable(text: str, edit: Edit) -> Edit | None:
             return place_edit(edit, line, below)
         return place_edit(edit, start, _past_blanks(text, end)) if after else None
     if _ALONE.fullmatch(before) and _nothing(after):
-        return None if _is_continued(text, line) else place_edit(edit, line, below)
+        goes_on = text[:line].rstrip("\r\n").endswith(_CONTINUES)  # the line above
+        return None if goes_on else place_edit(edit, line, below)
     if _PREFIX.fullmatch(before) and after and not _nothing(after):
         if not before.strip() and after in _CONTINUES:
             return place_edit(edit, line, below)
@@ -97,11 +98,6 @@ def with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _nothing(after: str) -> bool:
     return not after or after.startswith("#")
-
-
-def _is_continued(text: str, line: int) -> bool:
-    """Whether the line above goes on with this one."""
-    return text[:line].rstrip("\r\n").endswith(_CONTINUES)
 
 
 def _past_blanks(text: str, end: int) -> int:

@@ -70,8 +70,9 @@ def validate(
     reported in `files`) and for names that are not known.
     """
     given = Given(hw, gpus, concurrency, ctx, output_tokens, workload, engine_version)
-    if text is None and isinstance(source, str) and source != "-" and _is_text(source):
-        text = source
+    if text is None and isinstance(source, str) and source != "-":
+        is_text = "\n" in source or (" " in source and not os.path.exists(source))
+        text = source if is_text else None
     asked = Judging(given, select, ignore)
     check = partial(_check_path, asked=asked, changes=changes, project=project)
     if text is not None:
@@ -92,10 +93,6 @@ def _map(check: Callable[[str], Report], files: Sequence[str], jobs: int) -> lis
 
     with ProcessPoolExecutor(jobs) as pool:
         return list(pool.map(check, files, chunksize=8))
-
-
-def _is_text(source: str) -> bool:
-    return "\n" in source or (" " in source and not os.path.exists(source))
 
 
 def expand(paths: Iterable[str]) -> Iterable[str]:

@@ -39,15 +39,12 @@ def declared_rules() -> tuple[Rule, ...]:
 
 def index_text(rules: tuple[Rule, ...]) -> str:
     """Return the source of the rule index, which start-up reads in place of the rules."""
-    rows = "\n".join(f"    RuleRow{row_text(r)}," for r in rules)
-    return f"{HEAD}\n\nROWS: tuple[RuleRow, ...] = (\n{rows}\n)\n"
-
-
-def row_text(rule: Rule) -> str:
-    """The arguments of a rule's row in the index."""
-    named = list(rule.row._asdict().items())[7:]
-    words = [repr(value) for value in rule.row[:7]]
-    return f"({', '.join([*words, *(f'{key}={value!r}' for key, value in named if value)])})"
+    rows = ""
+    for row in (one.row for one in rules):
+        words = [repr(value) for value in row[:7]]
+        words += [f"{key}={value!r}" for key, value in list(row._asdict().items())[7:] if value]
+        rows += f"    RuleRow({', '.join(words)}),\n"
+    return f"{HEAD}\n\nROWS: tuple[RuleRow, ...] = (\n{rows})\n"
 
 
 def problems(folder: Path) -> list[str]:

@@ -79,7 +79,7 @@ def _check_rows(
             else:
                 findings.append(to_finding(found, said, case, met is None))
     told = sorted(dict.fromkeys(skipped), key=lambda one: one.code)
-    once = {sort_key(finding): finding for finding in findings}  # of a place, code and message
+    once = {(f.file, f.line, f.column, f.code, f.message): f for f in findings}
     return tuple(once[key] for key in sorted(once)), tuple(told)
 
 
@@ -89,12 +89,7 @@ def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
         return False
     if row.methods and case.plan.method not in row.methods:
         return False
-    return not row.parts or all(_part(path)(case) for path in row.parts)
-
-
-@cache
-def _part(path: str) -> Callable[[Case], object]:
-    return PARTS.get(path) or attrgetter(path)
+    return all((PARTS.get(path) or attrgetter(path))(case) for path in row.parts)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
@@ -192,7 +187,9 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
                 fix = fix.model_copy(update={"safe": False})
             versions = hit.versions or (documented.versions if documented else "")
             if versions and met is not False:
-                message = f"{message} ({_why_not(case)}; applies to {versions})"
+                text = None if case.launch.engine_version else case.launch.version_text
+                named = f"{text} is not in the catalogue" if parse_release(text) else ""
+                message += f" ({named or 'release not pinned'}; applies to {versions})"
     place = hit.flag or (find_place(case, found.at) if found.at else None)
     flag = place if isinstance(place, Flag) else None
     return Finding(
@@ -262,15 +259,3 @@ def _assumption(case: Case) -> str:
     if launch.container is not None and "@sha256" in (launch.container.image or ""):
         return " (assuming that the digest is that of a catalogued release)"
     return ""
-
-
-def _why_not(case: Case) -> str:
-    """Why a finding that depends on the release is not certain."""
-    launch = case.launch
-    named = not launch.engine_version and parse_release(launch.version_text)
-    return f"{launch.version_text} is not in the catalogue" if named else "release not pinned"
-
-
-def sort_key(finding: Finding) -> tuple[str, int, int, str, str]:
-    """Return the key by which findings are sorted: file, line, column, code, message."""
-    return finding.file, finding.line, finding.column, finding.code, finding.message

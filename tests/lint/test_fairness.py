@@ -73,13 +73,6 @@ def test_pipeline_parallelism_and_told_kv_memory_are_in_the_bill() -> None:
     assert "SD303" in severities(f"{large} --kv-cache-memory-bytes 1G", hw="h200")
 
 
-def test_the_default_of_slots_is_that_of_the_device() -> None:
-    text = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072\n"
-    assert severities(text)["SD307"] == "info"
-    (found,) = validate(text=text, hw="rtx5090", select=["SD307"]).findings or (None,)
-    assert found is None or "(256)" in found.message
-
-
 def test_a_fix_of_slots_is_below_what_fits() -> None:
     for slots in (64, 200, 512):
         text = (

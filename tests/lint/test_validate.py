@@ -13,9 +13,8 @@ from advisor.cli.app import cli
 from advisor.cli.validate import context_of
 from advisor.domain.nouns import AdvisorError
 from advisor.knowledge import detect, store
-from advisor.lint.report import Change, Given, drop_ignored
-from advisor.lint.validate import check_launch, validate
-from advisor.readers import read_text
+from advisor.lint.report import Change
+from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_sarif
 from advisor.render.findings.json_out import report_json, validate_schema
 
@@ -73,26 +72,6 @@ def test_the_callers_release_outweighs_the_files() -> None:
     assert one.launch.version_pinned and one.launch.engine_version == "0.5.0"
     assert any(finding.severity == "error" for finding in report.findings)
     assert not any(finding.severity == "error" for finding in validate(text=REMOVED).findings)
-
-
-def test_select_and_ignore() -> None:
-    path = str(CORPUS / "case-075.yaml")
-    codes = {finding.code for finding in validate(path).findings}
-    assert {finding.code for finding in validate(path, select=["SD201"]).findings} == {"SD201"}
-    assert {finding.code for finding in validate(path, ignore=["SD201"]).findings} == codes - {
-        "SD201"
-    }
-    with pytest.raises(AdvisorError):
-        validate(path, select=["SD999"])
-
-
-def test_siblings_are_seen() -> None:
-    text = "services:\n" + "".join(
-        f"  s{i}:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3.6-27B "
-        f"--gpu-memory-utilization 0.7 --max-num-seqs 4\n"
-        for i in (1, 2)
-    )
-    assert len(validate(text).launches) == 2
 
 
 def test_with_hardware_and_load_it_says_what_recommend_would_change() -> None:
@@ -240,12 +219,6 @@ def test_inline_ignores(text: str, kept: bool) -> None:
         assert report.files[0].suppressed >= 1
 
 
-def test_ignores_cost_nothing_where_there_are_none() -> None:
-    read = read_text(REMOVED)
-    report = check_launch(read, Given())
-    assert drop_ignored(read, read.launches, report.findings) == list(report.findings)
-
-
 # ---------------------------------------------------------------- formats
 
 
@@ -362,49 +335,6 @@ def test_the_hook_file_calls_a_command_that_is_there() -> None:
     assert status(run(*hook["entry"].split()[2:], str(CORPUS / "case-082.sh"))) == 0
 
 
-# ---------------------------------------------------------------- what recommend writes is read
-# back
-
-NOUNS = (
-    "method",
-    "k",
-    "model",
-    "prefix_caching",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "kv_cache_dtype",
-    "tp",
-    "max_model_len",
-)
-REQUESTS = (
-    {"hardware": "h200", "concurrency": 4, "ctx_tokens": 4096},
-    {"hardware": "gb10", "concurrency": 2, "ctx_tokens": 8192, "engine": "sglang"},
-    {"hardware": "rtx3090", "concurrency": 1, "ctx_tokens": 4096, "engine": "llama-server"},
-)
-
-
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(asked["hardware"]))
-@pytest.mark.parametrize("form", ["shell", "compose", "kubernetes", "systemd"])
-def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> None:
-    from advisor.advice.recommend import recommend
-    from advisor.render.deploy.compose import compose_yaml
-    from advisor.render.deploy.k8s import deployment_yaml
-    from advisor.render.deploy.units import systemd_unit
-
-    advice = recommend(**asked)
-    writers = {"compose": compose_yaml, "kubernetes": deployment_yaml, "systemd": systemd_unit}
-    text = writers[form](advice) if form in writers else advice.launch.text + "\n"
-    report = validate(text=text)
-    (one,) = report.launches
-    assert report.files[0].form == form
-    # SGLang caches unless it is told not to: nothing is written, and nothing is read
-    default = {"prefix_caching": True} if asked.get("engine") == "sglang" else {}
-    for noun in NOUNS:
-        read = getattr(one.plan, noun)
-        assert getattr(advice.plan, noun) == (default.get(noun) if read is None else read), noun
-    assert not [finding for finding in report.findings if finding.severity == "error"]
-
-
 def test_githubs_commands_take_what_ends_their_parts_as_percent_codes(tmp_path: Path) -> None:
     """GitHub's toolkit, command.ts (`escapeProperty`): %, line ends, colons and commas of a
     property.
@@ -412,13 +342,6 @@ def test_githubs_commands_take_what_ends_their_parts_as_percent_codes(tmp_path: 
     (tmp_path / "a,b:100%.sh").write_text("vllm serve m --max-num-sqes 4\n")
     result = run(str(tmp_path / "a,b:100%.sh"), "--format", "github")
     assert f"::error file={tmp_path}/a%2Cb%3A100%25.sh,line=1,col=14,title=SD101" in result.output
-
-
-def test_too_large_a_share_of_one_memory_is_a_warning() -> None:
-    """The server starts, and the machine may freeze: no error, no remark."""
-    text = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.92 --max-num-seqs 16\n"
-    (found,) = validate(text=text, name="a.sh", hw="gb10", select=["SD305"]).findings
-    assert found.severity == "warning"
 
 
 def test_the_number_of_cards_that_is_given_counts_before_what_the_machine_has(

@@ -364,26 +364,6 @@ def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> No
 # ---------------------------------------------------------------- places of edits
 
 
-def test_an_option_is_added_in_the_manner_of_its_form() -> None:
-    command = case_of("vllm serve m --seed 1\n").launch.flag("--seed")
-    made = fixes.addition("f", command, "--x", "a b")
-    assert made is not None and (made.file, made.start, made.end) == ("f", 13, 13)
-    assert made.text == "--x 'a b'"
-    made = fixes.addition("f", command, "--x", None)
-    assert made is not None and made.text == "--x"
-    text = 'from vllm import LLM\nLLM("m", seed=1)\n'
-    beside = case_of(text).launch.flag("--seed")
-    for name, value, said in (
-        ("--some-switch", None, "some_switch=True, "),
-        ("--no-some-switch", None, "some_switch=False, "),
-        ("--n", "1.5", "n=1.5, "),
-        ("--n", "1x", "n='1x', "),
-    ):
-        made = fixes.addition("-", beside, name, value)
-        assert made is not None and made.text == said
-    assert fixes.addition("-", None, "--x", "1") is None
-
-
 def test_an_option_that_is_there_is_not_added() -> None:
     case = case_of("vllm serve m --seed 1 --enable-prefix-caching\n")
     seed = case.launch.flag("--seed")

@@ -210,7 +210,3 @@ def test_whom_a_drafter_was_made_for() -> None:
         found = models.target_of(name)
         assert found is not None and found.id == "llama-3.3-70b", name
     assert models.target_of("nobody/eagle3-head") is None
-
-
-def test_rules_understand_the_same_launch() -> None:
-    assert case_of("vllm serve meta-llama/Llama-3.3-70B-Instruct\n").facts.model is not None

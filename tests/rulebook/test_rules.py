@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from rulecases import case_of, doc_cases, yaml_cases
@@ -138,12 +137,6 @@ def test_docstring_parser_names_what_is_missing() -> None:
     assert text.why == "so and so."
     assert text.bad.text == "a b" and text.bad.given == {"hw": "gb10", "ctx": "8192"}
     assert text.good.text == "c\n  d"
-
-
-def test_tables_name_sources() -> None:
-    folder = Path(rulebook.__file__).parents[2] / "knowledge" / "rules"
-    for row in json.loads((folder / "defects.json").read_text(encoding="utf-8")).values():
-        assert row["sources"] and row["note"]
 
 
 def test_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,19 +69,14 @@ def release(case: Case) -> Release | None:
     llama.cpp: b9235 is (0, 9235); commits and semantic versions take the build number of the
     catalogue's row.
     """
+    read = parse_release(case.launch.version_text)
     if is_gguf(case):
-        return _build(case)
+        build = read is not None and len(read) == 2
+        return read if build else build_order(case.launch.engine_version)
     texts = [case.plan.engine_version]
     if not case.launch.emitted:
         texts = [case.launch.version_text, case.launch.engine_version]
     return next(filter(None, map(parse_release, texts)), None)
-
-
-def _build(case: Case) -> Release | None:
-    read = parse_release(case.launch.version_text)
-    if read is not None and len(read) == 2:
-        return read
-    return build_order(case.launch.engine_version)
 
 
 def build_order(version: str | None) -> Release | None:

@@ -50,6 +50,7 @@ def unknown_flag(case: Case) -> Hits:
         return  # the options of an extension are not catalogued
     yield from abbreviations(case)
     yield from aliases(case)
+    version = catalogued_version(case)
     unknown = [found for found in case.launch.flags if option_at_release(case, found) == "unknown"]
     for found in unknown:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
@@ -78,7 +79,9 @@ def unknown_flag(case: Case) -> Hits:
         near = nearest_option(case, lookup_spelling(found))
         near = near if near and close(lookup_spelling(found), near) else None
         misspelt = slip(lookup_spelling(found), near)
-        near = heir(case, near)
+        option = catalogue(case).find(near, version or catalogue(case).newest) if near else None
+        if near and (option is None or option.removed):  # what took its place
+            near = catalogue(case).successor(near, version) or near
         said, meant = (
             set(one.strip("-").split("-")) for one in (lookup_spelling(found), near or "")
         )
@@ -100,14 +103,6 @@ def unknown_flag(case: Case) -> Hits:
                 lookup_spelling(found), near, catalogue(case).spellings(catalogued_version(case))
             ),
         )
-
-
-def heir(case: Case, near: str | None) -> str | None:
-    """What took the place of the nearest option, where that one is gone."""
-    known, version = catalogue(case), catalogued_version(case)
-    option = known.find(near, version or known.newest) if near else None
-    gone = near is not None and (option is None or option.removed)
-    return known.successor(near, version) or near if near is not None and gone else near
 
 
 def behind_the_image(case: Case, found: Flag) -> Hit | None:

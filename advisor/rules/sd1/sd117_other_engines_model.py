@@ -134,15 +134,12 @@ def near_repository(given: str) -> str | None:
         if theirs != owner:
             continue
         pair = word_apart(words, _SIGNS.split(same))
-        if "".join(words) == _SIGNS.sub("", same) or (pair is not None and _misspelt(*pair)):
+        letters = pair is not None and all(one.isalpha() and len(one) > 4 for one in pair)
+        near = letters and pair is not None and letters_apart(*pair, 2) <= 2
+        if near or "".join(words) == _SIGNS.sub("", same):
             whole = knowledge.llm(model).checkpoints
             return next((c.repository for c in whole if (c.repository or "").lower() == one), None)
     return None
-
-
-def _misspelt(word: str, other: str) -> bool:
-    both = word.isalpha() and other.isalpha() and min(len(word), len(other)) > 4
-    return both and letters_apart(word, other, 2) <= 2
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,15 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Severity
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import compute_arch, flag, hardware_name, model_text, rows, spec_flag
+from advisor.rules.kit.case import (
+    compute_arch,
+    flag,
+    hardware_name,
+    model_text,
+    rows,
+    spec_flag,
+    value,
+)
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release, version_label
@@ -109,7 +117,7 @@ def quant_below_device(case: Case) -> Hits:
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Sources: vllm-project/vllm#1157; sgl-project/sglang#20599; sgl-project/sglang#36822
     """
-    quant, hw = case.facts.quant, case.facts.hardware
+    quant, hw, name = case.facts.quant, case.facts.hardware, model_text(case).lower()
     if hw is None or case.launch.fork is not None:
         return
     yield from of_type(case)
@@ -124,7 +132,9 @@ def quant_below_device(case: Case) -> Hits:
         elif applies is None and "until" in row:
             applies = False  # a launch without a release runs a newer one
         missing = hw.vendor == row["vendor"] if "vendor" in row else below(case, row["below"])
-        if applies is False or not missing or not names_method(case, row):
+        method = any(word in name for word in row.get("names", ("",)))
+        method = method and ("asked" not in row or value(case, "--quantization") == row["asked"])
+        if applies is False or not missing or not method:
             continue
         least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
         yield Hit(
@@ -159,14 +169,6 @@ def of_type(case: Case) -> Hits:
             fix=set_fix(case, asked, "float16", "Write --dtype float16."),
             sources=("sgl-project/sglang#20599", "sgl-project/sglang#36822"),
         )
-
-
-def names_method(case: Case, row: Row) -> bool:
-    """Whether the launch names the very method that a row is about."""
-    name, asked = model_text(case).lower(), flag(case, "--quantization")
-    if "names" in row and not any(word in name for word in row["names"]):
-        return False
-    return "asked" not in row or (asked is not None and asked.value == row["asked"])
 
 
 def below(case: Case, tenths: int) -> bool:

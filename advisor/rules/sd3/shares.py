@@ -147,19 +147,16 @@ def together(one: Launch, other: Launch) -> bool:
     """Whether both can run at once on one device. A loop starts one after the other, and so do two
     on one port of one machine.
     """
-    if is_node(one) or is_node(other) or _on_other_nodes(one, other):
+    # they may listen on addresses of different machines, by number or by variable
+    hosts = [_value(each, "--host") or each.env_value("VLLM_HOST_IP") for each in (one, other)]
+    apart = all(host and host not in _EVERYWHERE for host in hosts) and hosts[0] != hosts[1]
+    if is_node(one) or is_node(other) or apart:
         return False
     if one.container is None and other.container is None:
         ports = {_value(launch, "--port") for launch in (one, other)}
         if one.line == other.line or len(ports) == 1:
             return False
     return _same_device(one, other)
-
-
-def _on_other_nodes(one: Launch, other: Launch) -> bool:
-    """Whether they listen on addresses of different machines, by number or by variable."""
-    hosts = [_value(each, "--host") or each.env_value("VLLM_HOST_IP") for each in (one, other)]
-    return all(host and host not in _EVERYWHERE for host in hosts) and hosts[0] != hosts[1]
 
 
 def _same_device(one: Launch, other: Launch) -> bool:
