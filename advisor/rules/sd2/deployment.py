@@ -102,8 +102,7 @@ def probe_budget(case: Case) -> Hits:
         metadata: {name: qwen}
         spec:
           containers:
-            - name: vllm
-              image: vllm/vllm-openai:v0.25.1
+            - image: vllm/vllm-openai:v0.25.1
               command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
               startupProbe:
                 httpGet: {path: /health, port: 8000}
@@ -150,18 +149,13 @@ def rollout_surge(case: Case) -> Hits:
 
     Why: the surge pod waits for a GPU that the old pod holds, and the rollout never ends.
     Bad:
-        apiVersion: apps/v1
         kind: Deployment
-        metadata: {name: qwen}
         spec:
           strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
-          selector: {matchLabels: {app: qwen}}
           template:
-            metadata: {labels: {app: qwen}}
             spec:
               containers:
-                - name: vllm
-                  image: vllm/vllm-openai:v0.25.1
+                - image: vllm/vllm-openai:v0.25.1
                   command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
                   resources: {limits: {nvidia.com/gpu: 1}}
     Good: with Recreate for RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
