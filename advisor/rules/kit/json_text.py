@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag
-from advisor.domain.patterns import lazy_re, parse_expression
+from advisor.domain.patterns import lazy_re
 
 _LONGEST = 4_000
 _BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}
 _OPENED = lazy_re(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
-_UNOPENED = lazy_re(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
 _PIECE = lazy_re(r'"(?:[^"\\]|\\.)*"|[\w.+-]+|[{}\[\],:]')
 _TYPOGRAPHIC = lazy_re("[\u2018\u2019\u201c\u201d\u201e]")
 _NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
@@ -53,27 +50,19 @@ def _tries(text: str) -> Iterator[str]:
     yield bare
     yield _close(text)
     yield _OPENED.sub(r'\1"\2', text)
-    yield _UNOPENED.sub(r'\1"\2', text)
     yield text.replace("\\", "")
     if text[:1] == text[-1:] and text[:1] in ("'", '"'):
         yield text[1:-1]  # quotes of a shell inside those of another language
-    if text.startswith("{{") and text.endswith("}}"):
-        yield text[1:-1]  # braces doubled for a template that nobody fills
     single = text.replace("'", '"')
     yield single
     yield re.sub(r"\b(True|False|None)\b", lambda found: _TRUTHS[found[0]], single)
-    yield text.replace(";", ",")
     yield re.sub(r"=(?=\s*[\"\d\[{tfn])", ":", text)
     if pairs := re.fullmatch(r"\s*(\w+=\d{1,18})(\s*,\s*\w+=\d{1,18})*\s*", text):
         yield json.dumps({k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", pairs[0])})
     yield _with_commas(text)
     yield _TYPOGRAPHIC.sub('"', text)
-    yield text + '"}'
     yield "{" + text
     yield _close(_BARE.sub(_quote, commas.replace("'", '"')))
-    python = _python(text)
-    if python is not None:
-        yield json.dumps(python)
 
 
 def _with_commas(text: str) -> str:
@@ -108,14 +97,6 @@ def _close(text: str) -> str:
         elif not inside and letter in "}]" and (not opened or opened.pop() != letter):
             return text[:at] + text[at + 1 :]
     return text + "".join(reversed(opened))
-
-
-def _python(text: str) -> dict[str, Any] | None:
-    try:
-        found = ast.literal_eval(parse_expression(text))
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def loses_quotes(found: Flag) -> bool:
