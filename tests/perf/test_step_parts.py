@@ -636,6 +636,14 @@ def test_each_weight_takes_two_operations_a_token(quant: str, peak: float) -> No
     assert dense == pytest.approx(2 * 4096 * weights / (0.5 * peak), rel=0.01)
 
 
+def test_each_chosen_expert_takes_two_operations_a_weight_and_token() -> None:
+    """Qwen3-30B-A3B's config.json: 48 layers, 8 experts a token, each 3 x 2,048 x 768."""
+    p = point({"model": "qwen3-30b-a3b", "quant": "bf16", "hardware": "h100-sxm"})
+    _, experts = few(p, constants(eta_bw=1e30, mfu_gemm_wgmma=0.5), 4096)
+    chosen = 48 * 8 * 3 * 2048 * 768
+    assert experts == pytest.approx(2 * 4096 * chosen / (0.5 * 989e12), rel=0.01)
+
+
 def test_192_tokens_of_an_8b_cost_what_64_do_on_hopper() -> None:
     """Own runs, 64 requests and one or three tokens each: 0.5 ms more at most, all else counted."""
     p = point({"model": "llama-3.1-8b", "quant": "bf16", "hardware": "h100-sxm"})

@@ -532,6 +532,12 @@ def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
     assert (container.shm_bytes, container.shm_volume) == (8 * 2**30, True)
 
 
+@pytest.mark.parametrize("flag", ["-e ", "--env ", "--env="])
+def test_the_environment_of_docker_run(flag: str) -> None:
+    launch = one(f"docker run {flag}HF_HOME=/x vllm/vllm-openai:v0.25.1 --model m/A\n", "-")
+    assert launch.env_value("HF_HOME") == "/x"
+
+
 @pytest.mark.parametrize(
     ("size", "gib"), [("16g", 16), ("512m", 0.5), ("17179869184", 16), ("1gb", 1)]
 )
