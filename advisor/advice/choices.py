@@ -51,9 +51,7 @@ def version_for(request: Request, engine: str, hw: Hardware) -> tuple[str | None
 
 
 def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
-    """The engine asked for, else the default of the hardware unless it cannot run what is asked or
-    what fits. Raises AdvisorError where the quantisation does not run on it.
-    """
+    """The engine asked for, else the hardware's unless it cannot run what is asked or fits."""
     assert facts.hardware is not None  # of a question
     quant = (
         quant_of_repository(request) if request.quant is None else knowledge.quant(request.quant)

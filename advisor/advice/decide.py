@@ -91,9 +91,7 @@ def _proven(facts: Facts, candidates: Sequence[Candidate], best: int) -> int:
 
 
 def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
-    """The decision, but measure instead of on where nobody is known to have seen the plan's head,
-    or where it depends on what no estimate has in it.
-    """
+    """The decision, but measure instead of on for an unseen head or an unpriced part."""
     if decision != "on":
         return decision
     return "measure" if caveats.head(facts, plan) or caveats.open_part(facts, plan) else "on"
@@ -151,8 +149,8 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
 def _surest(
     candidates: Sequence[Candidate], eligible: Sequence[int], goal: Goal, wanted: Decision
 ) -> int | None:
-    """The plan of least regret among those whose own posterior gives this decision or a better one:
-    a sure gain goes before a larger one that is not, and off needs every plan to be off.
+    """The plan of least regret whose own posterior gives this decision or better; a sure gain
+    first.
     """
     good = DECISIONS[: DECISIONS.index(wanted) + 1]
     estimates = {i: estimate for i in eligible if (estimate := candidates[i].estimate) is not None}

@@ -221,9 +221,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
 
 
 def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
-    """The plans whose memory bill fits, each with that bill; where none does, those of slots that
-    are too large by no more than bills were seen to be wrong by.
-    """
+    """The plans that fit, each with its bill; else those too large by no more than bills err."""
     billed = [*zip(plans, memory.bills(facts, plans), strict=True)]
     fit = [(plan, bill) for plan, bill in billed if bill.fits is not False]
     return fit or [(plan, bill) for plan, bill in billed if device.nearly_fits(plan, bill)]

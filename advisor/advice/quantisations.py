@@ -53,9 +53,7 @@ def _plans(facts: Facts) -> list[Plan] | None:
 
 
 def _holds(facts: Facts, plan: Plan) -> bool | None:
-    """Whether the plan fits with all slots where they are reserved, and the head beside one
-    request: it is no reason to take a worse model for the rest of them.
-    """
+    """Whether the plan fits, with all slots where they are reserved, and the head with one."""
     plain, slots = memory.bill(facts, plan).fits, facts.concurrency or 1
     if plain and traits(plan.engine).pool == "slots" and (plan.max_num_seqs or slots) < slots:
         return False
@@ -76,9 +74,7 @@ def breaks_blocks(facts: Facts, plan: Plan) -> Finding | None:
 
 
 def quant_default(facts: Facts) -> tuple[Quant, str]:
-    """The first of the preferred quantisations that fits (else the smallest), and why;
-    llama-server's holds all requests where one of four bits or more does.
-    """
+    """The first preferred quantisation that fits (all requests in llama-server), and why."""
     chosen, why = _first_fit(with_fields(facts, concurrency=1))
     reserved, slots = traits(facts.engine).pool == "slots", facts.concurrency or 1
     if not reserved or slots == 1 or not fits(with_fields(facts, quant=chosen, concurrency=1)):

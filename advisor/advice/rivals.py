@@ -116,9 +116,7 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
 
 @cache
 def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run, ...]:
-    """What was measured of a method on such cards and models: source and setting, requests, prompt
-    tokens, speed-up.
-    """
+    """What was measured on such cards and models: source and setting, requests, prompt, gain."""
     cards, models = (knowledge.index()[name] for name in ("hardware", "llms"))
     index = evidence.index()
     return tuple(

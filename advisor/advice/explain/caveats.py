@@ -1,6 +1,4 @@
-"""What stands around a decision, whichever way it goes: linked machines, idle replicas, an engine
-that this hardware does not take well, experts that could leave the card.
-"""
+"""What stands around a decision, whichever way it goes; each is a reason with its source."""
 
 from __future__ import annotations
 
@@ -77,8 +75,8 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
 
 
 def open_part(facts: Facts, plan: Plan) -> Reason | None:
-    """What a plan with speculation depends on and no estimate has in it: layers behind llama.cpp's
-    network link, memory filled to within what its bill can be wrong by.
+    """What a plan with speculation depends on and no estimate has: --rpc links, memory that is
+    full.
     """
     if plan.method == "none":
         return None
@@ -127,9 +125,7 @@ def varied_lengths(facts: Facts) -> Facts | None:
 
 
 def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | None) -> bool:
-    """Whether random text of one length is off while a plan would not be where lengths vary, as a
-    server's do. `estimate` is that of the best plan.
-    """
+    """Whether random text of one length is off while a plan would not be where lengths vary."""
     varied = varied_lengths(facts)
     if varied is None:
         return False
@@ -171,9 +167,7 @@ def _beyond_all_runs(facts: Facts) -> Reason | None:
 
 
 def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
-    """What Linux must be told before an AMD processor's graphics may take more than half of the
-    memory (drivers/gpu/drm/ttm).
-    """
+    """What Linux must be told before an AMD processor's graphics may take more than half (ttm)."""
     hardware = facts.hardware
     if hardware is None or not hardware.unified_memory or hardware.vendor != "amd":
         return None

@@ -190,9 +190,7 @@ def _text_shares(
     gains: Steps[float],
     run: tuple[float | None, float],
 ) -> list[Share]:
-    """What the stated acceptance and the kind of text make. `run`: what the run accepted, where
-    that makes up for its text, and the ratio that it makes.
-    """
+    """What the stated acceptance and the kind of text make; `run`: its acceptance and ratio."""
     unsaid, read = cases.unsaid[0], cases.read[0]
     ours = tokens.unsaid
     shares: list[Share] = []

@@ -1,6 +1,4 @@
-"""What a question of several machines has to know: the start on each, the network's cost, and that
-one machine alone is faster, where it is.
-"""
+"""What a question of several machines has to know: starts, network, and one that is faster."""
 
 from __future__ import annotations
 

@@ -70,9 +70,7 @@ def _brief(facts: Facts, row: Evidence, best: Candidate) -> str:
 
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
-    """How much a run on the other side of 1 than the estimate says; of a run of another setting
-    only which losses count more, or that other weights move nothing.
-    """
+    """How much a run on the other side of 1 than the estimate counts, where that is not plain."""
     printed = difference.PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":
         return ""

@@ -68,7 +68,13 @@ def explain(facts: Facts, verdict: Verdict, beside: Beside) -> tuple[Reason, ...
             _from_step(facts, best),
             *from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
-            _from_decision(verdict),
+            reason(
+                DECIDED[verdict.rule],
+                "models/speedup.md",
+                weight=2.6 if verdict.rule == LENGTHS else 3.0,
+            )
+            if verdict.rule in DECIDED
+            else None,
             _from_cache(facts, base, best),
         ]
         plan = best.plan
@@ -230,17 +236,6 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
         "results take precedence: benchmark both before choosing"
     )
     return reason(text, "models/speedup.md", *chose[0].sources, weight=1.2)
-
-
-def _from_decision(verdict: Verdict) -> Reason | None:
-    """What decided, where that is neither a rule nor what the screen shows of the estimate."""
-    if verdict.rule not in DECIDED:
-        return None
-    return reason(
-        DECIDED[verdict.rule],
-        "models/speedup.md",
-        weight=2.6 if verdict.rule == LENGTHS else 3.0,
-    )
 
 
 def one_limit(advice: Advice, slots: int) -> Reason:

@@ -1,6 +1,4 @@
-"""What would change the answer: the nearest load, acceptance or goal at which it is another one,
-found by asking those questions by the very steps that answer this one, in one batch.
-"""
+"""What would change the answer: the nearest load, acceptance or goal that is answered otherwise."""
 
 from __future__ import annotations
 

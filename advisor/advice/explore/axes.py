@@ -1,6 +1,4 @@
-"""What is varied: `concurrency=1..128` or Python values -> checked axes; a range of a load is a
-geometric series of at most `POINTS` whole numbers, of k every number.
-"""
+"""What is varied: `concurrency=1..128` or Python values -> checked axes; ranges are geometric."""
 
 from __future__ import annotations
 

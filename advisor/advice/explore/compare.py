@@ -1,6 +1,4 @@
-"""Two or three choices side by side, each the answer to its own question, and what makes the
-difference: hardware, models, engines, releases, quantisations.
-"""
+"""Two or three choices side by side, each its own answer, and what makes the difference."""
 
 from __future__ import annotations
 

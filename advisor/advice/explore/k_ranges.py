@@ -1,6 +1,4 @@
-"""The best k per load as ranges, and whether changing k pays: against the one k that serves all
-loads best, what the engine gains by the ranges, its costs (lost CUDA graphs) priced.
-"""
+"""The best k per load as ranges, and whether changing k pays, its costs to the engine priced."""
 
 from __future__ import annotations
 

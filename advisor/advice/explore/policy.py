@@ -1,6 +1,4 @@
-"""One launch for a range of loads, which count alike: off, one k or a k per batch size, whichever
-loses least over it.
-"""
+"""One launch for a range of loads: off, one k or a k per batch size, whichever loses least."""
 
 from __future__ import annotations
 

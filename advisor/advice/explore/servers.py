@@ -153,9 +153,7 @@ def _judge_server(
 def _decide(
     draft: ServerDraft, columns: Sequence[Sequence[Candidate]]
 ) -> tuple[Decision, int | None]:
-    """On, off or measure for the server, and its best speculative candidate: for several classes by
-    the weighted mean of their gains.
-    """
+    """On, off or measure for the server (several classes: by their mean), and its best plan."""
     pairs = list(zip(draft.each, columns, strict=True))
     verdicts = [decide.decide(facts, column) for facts, column in pairs]
     if len(verdicts) == 1:
@@ -244,9 +242,7 @@ def _with_fraction(draft: ServerDraft, fraction: float) -> ServerDraft | None:
 
 
 def _smallest(draft: ServerDraft, *, all_requests: bool) -> int | None:
-    """The least hundredths of the memory with which the server starts, or with all its requests' KV
-    as well.
-    """
+    """The least hundredths of the memory with which it starts, or with all its requests' KV."""
     length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in draft.each)
 
     def works(fraction: int) -> bool:

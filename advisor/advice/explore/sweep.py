@@ -1,6 +1,4 @@
-"""The story of a sweep: many loads and k of one configuration, each the question that `recommend`
-would be asked there, all estimated in one call.
-"""
+"""The story of a sweep: each load is the question of `recommend` there, all in one call."""
 
 from __future__ import annotations
 

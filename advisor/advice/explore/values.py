@@ -82,8 +82,8 @@ class LoadPoint(Frozen):
 
 
 class BreakEven(Frozen):
-    """Where the curve of one k crosses no gain along the first numeric axis, interpolated in the
-    logarithm of both; `quantile`: the percentile of the gain that crosses.
+    """Where the curve of one k crosses no gain along the first axis (log-interpolated); see
+    `quantile`.
     """
 
     axis: str
@@ -165,9 +165,7 @@ class Rate(Frozen):
 
 
 class Sweep(Frozen):
-    """Curves over loads. `request` has engine, release and quantisation of all points; `axes`: the
-    varied fields with their values, without k.
-    """
+    """Curves over loads; `request` has engine, release and quantisation of all, `axes` no k."""
 
     request: Request
     facts: Facts  # of the request itself

@@ -1,6 +1,4 @@
-"""The verdict on an A/B of speculation: what it gained, whether the arms compare, why, and what to
-try next. Gains and noise are measured; what is normal comes from the prediction.
-"""
+"""The verdict on an A/B of speculation: what it gained, why, and what to try next."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A user's own machine: the few numbers of its A/B runs, kept in a private file without prompts,
-host names or paths. Its seal tells whether it still is what was measured.
-"""
+"""A user's own machine: numbers of its A/B runs in a private file, without prompts or names."""
 
 from __future__ import annotations
 

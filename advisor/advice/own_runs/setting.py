@@ -1,6 +1,4 @@
-"""What a user's benchmark files were measured on: options come first, then the launch that ran,
-then the files; what is missing and what contradicts the files is named.
-"""
+"""What a user's files were measured on: options, then the launch that ran, then the files."""
 
 from __future__ import annotations
 

@@ -108,9 +108,7 @@ def address(checkpoint: Checkpoint) -> str:
 
 
 def at_load(facts: Facts, method: str) -> Checkpoint | None:
-    """The 16 bit checkpoint that the engine can quantise while it loads; None where it cannot, or
-    where the 16 bit weights alone would not fit the cards.
-    """
+    """The 16 bit checkpoint that the engine can quantise at load, where it fits; else None."""
     model, quant, engine = facts.model, facts.quant, engines.canonical(facts.engine or "")
     if model is None or quant is None or engine is None:
         return None

@@ -73,9 +73,7 @@ def habits(facts: Facts) -> EngineTraits:
 
 
 def methods(facts: Facts) -> tuple[Method, ...]:
-    """Speculative methods for this model: the one asked for; else MTP where there is a head that
-    checkpoints keep, or an assistant; else those of its drafters that the engine loads.
-    """
+    """Speculative methods for this model: the one asked for, else its head, else its drafters."""
     asked = asked_method(facts)
     if asked == "ngram":
         return ("ngram",)  # copied from earlier text: any model
@@ -108,9 +106,7 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
 
 
 def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None], ...]:
-    """Options of a launch that drafts so, beside method, drafter and k: of the drafter's page, its
-    pinned commit, the form of n-gram lookup.
-    """
+    """Options of a launch that drafts so: of the drafter's page, its pinned commit, its form."""
     engine, own = facts.engine or "", drafter(facts, method)
     word = facts.request.method if facts.request is not None else None
     if word in NGRAM_FORMS and method == "ngram" and engine in NGRAM_FORMS[word]:

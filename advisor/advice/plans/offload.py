@@ -1,6 +1,4 @@
-"""A mixture of experts that is larger than its card: llama-server keeps the experts of some layers
-in system memory. How fast that is, and how much system memory there is, is not known.
-"""
+"""A mixture larger than its card: llama-server keeps experts of some layers in system memory."""
 
 from __future__ import annotations
 
@@ -93,9 +91,7 @@ def offload(facts: Facts) -> Offload | None:
 
 
 def some_layers(facts: Facts) -> str | None:
-    """llama-server with layers of a dense model in system memory, as many as have to leave the card
-    at four bits; None where nothing has to, or where it would not help.
-    """
+    """The same for a dense model's layers; None where nothing leaves, or it would not help."""
     shape = facts.shape or facts.model
     if shape is None or not shape.layers or shape.moe_layers or not _has_own_memory(facts):
         return None

@@ -1,6 +1,4 @@
-"""Several machines joined by a network, with one accelerator each or a board of several, and what a
-server needs to span them.
-"""
+"""Several machines joined by a network, and what a server needs to span them."""
 
 from __future__ import annotations
 
@@ -140,8 +138,8 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
 
 
 def split_modes(facts: Facts) -> tuple[str, ...]:
-    """How llama.cpp spreads a model over the cards of one host: by layers, or also by tensors where
-    build, vendor and model have it; it aborts over an odd number of cards (llama.cpp#23912).
+    """How llama.cpp spreads a model over cards: by layers, or tensors (llama.cpp#23912: even
+    cards).
     """
     if not gguf_engine(facts.engine or "") or facts.gpus < 2:
         return ()

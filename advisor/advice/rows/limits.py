@@ -169,9 +169,7 @@ def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_lengt
 def _with_caching(
     asked: _Asked, points: arrays.Points, table: Mapping[str, Column], known: Mask
 ) -> arrays.Points:
-    """The points with the prefix cache of either arm where a row does not say it (N,),
-    llama-server's apart.
-    """
+    """The points with the prefix cache of either arm where a row does not say it (N,)."""
     full = asked.full
     here = known & np.isnan(points.prefix_caching) & ~full.is_engine(*engines_with("gguf"))
     if not here.any():

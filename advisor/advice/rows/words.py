@@ -104,8 +104,8 @@ class RowWords:
     def _ask(
         self, wanted: Sequence[str], of: Sequence[str], loads: Floats, where: Mask | bool = True
     ) -> None:
-        """Write the wanted words of the question where a row does not say one of them; `of`: the
-        words of a configuration, `loads`: prompt, answer and requests (N, 3).
+        """Write the wanted words where a row lacks them; `of`: its words, `loads`: (N, 3) of the
+        load.
         """
         parts = [self._words(name) for name in of]
         blank = {name: is_blank(self._words(name)) for name in wanted}
