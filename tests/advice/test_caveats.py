@@ -364,6 +364,7 @@ def test_a_head_that_is_reported_not_to_load_is_named() -> None:
     assert made.decision == "measure"
     found = next(one for one in made.reasons if "did not load the MTP head" in one.text)
     assert found.sources == ("vllm-project/vllm#35031",) and "NVFP4" in found.text
+    assert any("vllm-project/vllm#35031" in one.sources for one in made.findings)
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,7 @@ def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
     made = recommend(hardware="h200", concurrency=8, output_tokens=1)
     assert made.decision == "off"
     assert made.estimate.tpot_ms.speedup.p50 == 1 and made.estimate.output_tok_s.speedup.p90 <= 1
+    assert (made.gain.p50 > 1) == (made.estimate.p_gain > 0.5)
     assert "ends with the prompt" in made.reasons[0].text and made.would_change == (
         "answers of more than one token",
     )
