@@ -17,20 +17,11 @@ from tests import method_table
 def plans(engine: str, version: str) -> Iterator[Plan]:
     """Plans of many shapes; those that the release cannot run are left out by the caller."""
     base = {"engine": engine, "engine_version": version, "port": 8000, "host": "0.0.0.0"}
-    full = base | {
-        "model": "Qwen/Qwen3.6-35B-A3B-FP8",
-        "max_num_seqs": 16,
-        "max_model_len": 8192,
-        "max_num_batched_tokens": 8192,
-    }
+    full = base | {"model": "Qwen/Qwen3.6-35B-A3B-FP8", "max_num_seqs": 16}
+    full |= {"max_model_len": 8192, "max_num_batched_tokens": 8192}
     if engine != "llama-server":
-        full |= {
-            "memory_fraction": 0.85,
-            "reasoning_parser": "qwen3",
-            "tool_call_parser": "qwen3_coder",
-            "pp": 2,
-            "dp": 2,
-        }
+        full |= {"memory_fraction": 0.85, "reasoning_parser": "qwen3", "pp": 2, "dp": 2}
+        full |= {"tool_call_parser": "qwen3_coder"}
     for (method, k, draft), cache, tp in product(
         (
             ("none", 0, None),
@@ -45,13 +36,8 @@ def plans(engine: str, version: str) -> Iterator[Plan]:
         (None, True, False),
         (1, 2),
     ):
-        speculation = {
-            "method": method,
-            "k": k,
-            "draft_model": draft,
-            "prefix_caching": cache,
-            "tp": tp,
-        }
+        speculation = {"method": method, "k": k, "draft_model": draft}
+        speculation |= {"prefix_caching": cache, "tp": tp}
         yield Plan(**{**base, "model": "Qwen/Qwen3.6-27B"}, **speculation)
         yield Plan(
             **full, **speculation, kv_cache_dtype="q8_0" if engine == "llama-server" else "fp8_e4m3"
@@ -82,11 +68,8 @@ def lines() -> Iterator[dict[str, object]]:
                     launch = adapter.to_launch(plan)
                 except AdvisorError:
                     continue
-                yield {
-                    "engine": engine,
-                    "version": version,
-                    "argv": list(adapter.render(launch).argv),
-                }
+                argv = list(adapter.render(launch).argv)
+                yield {"engine": engine, "version": version, "argv": argv}
 
 
 def main() -> None:

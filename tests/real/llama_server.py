@@ -18,7 +18,7 @@ CANARIES = (["--no-such-flag"], ["--draft-max", "8"], ["--spec-type", "mtp"], ["
 
 # the value must be a device of this very build, which has none
 DEVICES = frozenset(
-    {
+    [
         "-dev",
         "--device",
         "-devd",
@@ -26,7 +26,7 @@ DEVICES = frozenset(
         "--spec-draft-device",
         "-mmdev",
         "--mmproj-device",
-    }
+    ]
 )
 
 

@@ -22,7 +22,7 @@ from advisor.engines.extract.releases import cache, environment, probe, unpack
 
 # newest, oldest, and each release where a flag that is emitted changed
 VERSIONS = {
-    "vllm": (
+    "vllm": [
         "0.19.1",
         "0.20.2",
         "0.21.0",
@@ -33,8 +33,8 @@ VERSIONS = {
         "0.28.0",
         "0.30.0",
         "0.33.0",
-    ),
-    "sglang": (
+    ],
+    "sglang": [
         "0.5.9",
         "0.5.10",
         "0.5.11",
@@ -45,32 +45,19 @@ VERSIONS = {
         "0.5.20",
         "0.5.22",
         "0.5.23",
-    ),
+    ],
 }
-
-
+_SPECULATIVE = ["vllm", "serve", "m", "--speculative-config"]
 # refused by every release: a parser that takes these judges nothing
 CANARIES = {
-    "vllm": (
+    "vllm": [
         ["vllm", "serve", "m", "--no-such-flag", "1"],
-        [
-            "vllm",
-            "serve",
-            "m",
-            "--speculative-config",
-            '{"method":"mtp","num_speculative_tokens":2,"no_such_key":1}',
-        ],
-        [
-            "vllm",
-            "serve",
-            "m",
-            "--speculative-config",
-            '{"method":"mtp","num_speculative_tokens":0}',
-        ],
-    ),
-    "sglang": (
-        ["python", "-m", "sglang.launch_server", "--model-path", "m", "--no-such-flag", "1"],
-    ),
+        [*_SPECULATIVE, '{"method":"mtp","num_speculative_tokens":2,"no_such_key":1}'],
+        [*_SPECULATIVE, '{"method":"mtp","num_speculative_tokens":0}'],
+    ],
+    "sglang": [
+        ["python", "-m", "sglang.launch_server", "--model-path", "m", "--no-such-flag", "1"]
+    ],
 }
 
 
@@ -85,13 +72,9 @@ def main() -> int:
     parser.add_argument("--version", help="only this release")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    text_in = (
-        sys.stdin.read()
-        if options.lines == "-"
-        else Path(options.lines).read_text(encoding="utf-8")
-    )
+    source = Path("/dev/stdin" if options.lines == "-" else options.lines)
     groups: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
-    for text in text_in.splitlines():
+    for text in source.read_text(encoding="utf-8").splitlines():
         row = json.loads(text)
         groups[row["engine"], row["version"]].append(row["argv"])
     chosen = [
