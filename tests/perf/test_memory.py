@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.domain.nouns import Facts, MemoryBill, Plan
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import AdvisorError, Facts, MemoryBill, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
+from advisor.render.text import advice_text
 from tests.tables import fields
 
 
@@ -227,8 +230,6 @@ def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> N
 )
 def test_no_arm_has_more_slots_than_its_memory_holds(asked: dict[str, Any]) -> None:
     """Clients queue where the memory holds fewer; a launch with more slots would not start."""
-    from advisor.advice.recommend import recommend
-
     advice = recommend(**asked)
     for arm in (advice.plan_off, advice.candidate):
         if arm is not None and advice.request.concurrency:
@@ -250,8 +251,6 @@ def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str,
     """Its share holds weights and KV alone (server_args.py): activations, graphs and the drafter
     need the rest of the card.
     """
-    from advisor.advice.recommend import recommend
-
     told = {name: value for name, value in asked.items() if name != "no_thinking"}
     made = recommend(**told, engine="sglang", thinking=False if "no_thinking" in asked else None)
     usable, shape, quant = device.usable_gib(made.facts), made.facts.shape, made.facts.quant
@@ -277,8 +276,6 @@ def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
     """All slots' context is allocated at the start: Q4_K_M leaves no room for 48 of them on a 4090,
     a smaller mix does.
     """
-    from advisor.advice.recommend import recommend
-
     asked = {"hardware": "rtx4090", "model": "qwen3.6-35b-a3b", "engine": "llama-server"}
     few, many = recommend(**asked), recommend(**asked, concurrency=48)
     assert few.facts.quant is not None and few.facts.quant.id == "q4_k_m"
@@ -297,8 +294,6 @@ def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
     {"hardware": "rtx3090", "gpus": 6, "model": "qwen3.5-122b-a10b"},
 ])  # fmt: skip
 def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str, Any]) -> None:
-    from advisor.advice.recommend import recommend
-
     made = recommend(**asked)
     assert memory.bill(made.facts, made.plan).fits and any(
         field == "quant" for field, _, _ in made.facts.defaults
@@ -306,9 +301,6 @@ def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str,
 
 
 def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
-    from advisor.advice.recommend import recommend
-    from advisor.domain.nouns import AdvisorError
-
     with pytest.raises(AdvisorError, match="--engine llama-server --quant q4_k_m"):
         recommend(hardware="rtx3090", gpus=3, model="glm-4.5-air", quant="awq-int4")
     assert recommend(
@@ -317,9 +309,6 @@ def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
 
 
 def test_a_repository_of_gguf_files_runs_on_llama_server() -> None:
-    from advisor.advice.recommend import recommend
-    from advisor.domain.nouns import AdvisorError
-
     for name in ("unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", "unsloth/Qwen3.6-27B-GGUF"):
         made = recommend(hardware="h100", model=name)
         assert (made.plan.engine, made.facts.quant and made.facts.quant.id) == (
@@ -334,8 +323,6 @@ def test_no_replica_is_left_without_a_request() -> None:
     """Two KV heads would make two replicas of two cards; one request then leaves half of the
     machine idle.
     """
-    from advisor.advice.recommend import recommend
-
     one, two = (
         recommend(hardware="h100", gpus=4, model="qwen3.5-122b-a10b", concurrency=n).plan
         for n in (1, 2)
@@ -349,11 +336,6 @@ def test_no_replica_is_left_without_a_request() -> None:
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_the_parts_of_a_printed_bill_add_up_to_no_more_than_there_is(engine: str) -> None:
-    import re
-
-    from advisor.advice.recommend import recommend
-    from advisor.render.text import advice_text
-
     text = advice_text(recommend(hardware="gb10", engine=engine, concurrency=64), explain=True)
     told = dict(re.findall(r"^  (\w[\w ]+?)\s+([\d.]+) GiB$", text, re.M))
     available = float(told.pop("available"))
@@ -374,10 +356,6 @@ ONE_COUNT = (
 @pytest.mark.parametrize("asked", ONE_COUNT, ids=lambda asked: "-".join(map(str, asked.values())))
 def test_bill_estimate_and_rules_count_the_same_requests(asked: dict[str, Any]) -> None:
     """Once 14, 22 and 21 for the same question."""
-    import re
-
-    from advisor.advice.recommend import recommend
-
     advice = recommend(**asked)
     assert advice.estimate is not None and advice.candidate is not None
     bill, terms = advice.estimate.memory, advice.estimate.terms
@@ -398,8 +376,6 @@ def test_bill_estimate_and_rules_count_the_same_requests(asked: dict[str, Any]) 
 
 def test_cards_with_ecc_have_what_their_driver_reports() -> None:
     """46,068 MiB of an L40S: 44.4 GiB to CUDA, and not the 47.8 of "48 GB" (modal-client#2797)."""
-    from advisor.knowledge import store as knowledge
-
     for name, gib in (
         ("l40s", 44.5),
         ("a40", 44.5),

@@ -12,45 +12,19 @@ from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import imputation
 from advisor.perf.encoding import cells, encode_plans, encode_rows
-from advisor.perf.encoding import encode_rows as row_columns
+from tests.tables import cells as cells_of
 
-ROW = {
-    "model": "qwen3.6-35b-a3b",
-    "quant": "fp8",
-    "hardware": "gb10",
-    "engine": "vllm",
-    "engine_version": "0.19.1rc1.dev328",
-    "spec_method": "mtp",
-    "k": "2",
-    "concurrency": "16",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "workload": "random",
-    "prefix_caching": "on",
-    "speedup_metric": "output_tok_s",
-    "acceptance_rate": "0.72",
-    "kv_cache_dtype": "fp8_e4m3",
-    "interconnect": "none",
-}
+ROW = cells_of(
+    "model=qwen3.6-35b-a3b quant=fp8 hardware=gb10 engine=vllm engine_version=0.19.1rc1.dev328 "
+    "spec_method=mtp k=2 concurrency=16 input_tokens=2048 output_tokens=512 workload=random "
+    "prefix_caching=on speedup_metric=output_tok_s acceptance_rate=0.72 kv_cache_dtype=fp8_e4m3 "
+    "interconnect=none"
+)
 MAY_STAY_UNKNOWN = {
-    "hardware_name",
-    "model_name",
-    "memory_bytes",
-    "k",
-    "verify_tokens",
-    "p_min",
-    "kv_pool_tokens",
-    "temperature",
-    "thinking",
-    "version",
-    "given_rate",
-    "given_length",
-    "given_k",
-    "given_conditional",
-    "held_base",
-    "plain_caching",
-    "held_spec",
-}
+    "hardware_name", "model_name", "memory_bytes", "k", "verify_tokens", "p_min", "kv_pool_tokens",
+    "temperature", "thinking", "version", "given_rate", "given_length", "given_k",
+    "given_conditional", "held_base", "plain_caching", "held_spec",
+}  # fmt: skip
 
 
 def test_a_row_of_the_seed() -> None:
@@ -200,11 +174,11 @@ def test_a_cell_that_is_no_such_number_is_an_error(column: str, cell: str, wante
     "word", ["", "  ", "?", "-", "n/a", "N/A", "na", "none", "null", "unknown", "Unknown ", "nan"]
 )
 def test_words_for_unknown_are_no_error(word: str) -> None:
-    columns = [column for column, _ in row_columns.NUMBER_COLUMNS.values()]
+    columns = [column for column, _ in encode_rows.NUMBER_COLUMNS.values()]
     columns += ["total_params_b", "active_params_b", "is_moe"]
     points, errors = encode_rows.from_rows([{**ROW, **dict.fromkeys(columns, word)}])
     assert errors == [None]
-    assert all(np.isnan(getattr(points, name)[0]) for name in row_columns.NUMBER_COLUMNS)
+    assert all(np.isnan(getattr(points, name)[0]) for name in encode_rows.NUMBER_COLUMNS)
 
 
 def test_an_error_shows_the_start_of_a_long_cell() -> None:

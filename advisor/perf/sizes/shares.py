@@ -48,28 +48,19 @@ CARDS = sourced(
     "read",
 )
 WIDE = sourced(4, "ranks", "sglang 0.5.23 memory_hook.py: tp_size < 4", "read")
-FIXED_MIB = sourced(512.0, "MiB", "sglang 0.5.23 memory_hook.py: constant meta data", "read")
-TOKEN_MIB = sourced(
-    1.5, "MiB a token of a prefill step", "sglang 0.5.23 memory_hook.py: activation_tokens", "read"
+FIXED_MIB, TOKEN_MIB, LEAST_TOKENS, RANK_MIB, GRAPH_MIB, PREFILL_GRAPH_MIB, MLA_MIB = sourced(
+    (512.0, 1.5, 2048, 128.0, 2.0, 8.0, 1536.0),
+    "MiB; tokens",
+    "sglang 0.5.23 memory_hook.py: constant meta data; activation_tokens of a prefill step, each "
+    "and at least; tp_size * pp_size / 8 * 1024; a request of the largest graph (decode max_bs); a "
+    "prefill graph (reserve_for_graph_mb), and those of an MLA model",
+    "read",
 )
-LEAST_TOKENS = sourced(2048, "tokens", "sglang 0.5.23 memory_hook.py: activation_tokens", "read")
-RANK_MIB = sourced(
-    128.0, "MiB a rank", "sglang 0.5.23 memory_hook.py: tp_size * pp_size / 8 * 1024", "read"
-)
-GRAPH_MIB = sourced(
-    2.0, "MiB a request of the largest graph", "sglang 0.5.23 memory_hook.py: decode max_bs", "read"
-)
-PREFILL_GRAPH_MIB = sourced(
-    8.0, "MiB a prefill graph", "sglang 0.5.23 memory_hook.py: reserve_for_graph_mb", "read"
-)
-MLA_MIB = sourced(
-    1536.0, "MiB", "sglang 0.5.23 memory_hook.py: prefill graphs of an MLA model", "read"
-)
-LARGE_GIB = sourced(
-    60.0, "GiB", "sglang 0.5.23 memory_hook.py: the least reserve holds above", "read"
-)
-LEAST_MIB = sourced(
-    10_240.0, "MiB", "sglang 0.5.23 memory_hook.py: the least reserve of a large card", "read"
+LARGE_GIB, LEAST_MIB = sourced(
+    (60.0, 10_240.0),
+    "GiB, MiB",
+    "sglang 0.5.23 memory_hook.py: above so large a card so much is the least reserve",
+    "read",
 )
 CAPPED_SINCE = sourced(
     (0, 5, 23),
