@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, judge, objectives, resolve, rivals
+from advisor.advice import adaptive, decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import Beside
 from advisor.advice.explain.what_if import would_change
@@ -96,8 +96,9 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
     others = [(other, judge.replica_bill(facts, other)) for other in (plan, question.base.plan)]
     estimates, beside = judge.estimate_beside(question, others)
     candidates = judge.judge_plans(question, estimates[:-2], judge.weigh)
+    candidates = (*candidates, *adaptive.trial(facts, candidates)[0])
     advice = advise(request, candidates, beside, what_if=False)
-    return advice, Estimates(*estimates[-2:])
+    return advice, Estimates(adaptive.reprice(facts, plan, estimates[-2]), estimates[-1])
 
 
 class Estimates(NamedTuple):
@@ -113,7 +114,9 @@ def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...],
     estimates, beside = judge.estimate_beside(question, others)
     candidates = judge.judge_plans(question, estimates[:count])
     priced = [(plan, row) for (plan, _), row in zip(others, estimates[count:], strict=True)]
-    return candidates, beside._replace(rival=partial(rivals.explain, facts, candidates, priced))
+    third, said = adaptive.trial(facts, candidates)
+    rival = partial(rivals.explain, facts, candidates, priced)
+    return (*candidates, *third), beside._replace(rival=rival, adaptive=said)
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
@@ -166,13 +169,15 @@ def advise(
         best = with_schedule(facts, verdict.candidates, best, beside)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
+    # of the fixed block, which was measured; what choosing among its drafts adds has its own reason
+    block = verdict._replace(best=adaptive.of_block(verdict.candidates, verdict.best))
     limit_choices = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
     chosen = (*facts.defaults, *limit_choices)
-    why = Later(partial(_reasons, facts, verdict, beside, running.plan, chosen))
+    why = Later(partial(_reasons, facts, block, beside, running.plan, chosen))
     gain = None
     if best is not None and best.estimate is not None and decide.tells(best.estimate, facts.goal):
         gain = decide.goal_interval(best.estimate, facts.goal or "balanced")
-    flips = Later(partial(would_change, facts, verdict)) if what_if else ()
+    flips = Later(partial(would_change, facts, block)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     both = (*running.findings, *(best.findings if best is not None else ()))
     return Advice(
@@ -217,6 +222,8 @@ def _reasons(
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is not None and (also := beside.rival(best)) is not None:
         why.append(also)
+    if beside.adaptive is not None:
+        why.append(beside.adaptive)
     kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
     if kinds and not limits.only_type(facts, running):
         text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"

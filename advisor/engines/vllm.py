@@ -29,6 +29,7 @@ from advisor.engines.arguments.fields import (
 )
 
 CONFIG = "--speculative-config"
+ADAPTIVE = f"{CONFIG}.enable_adaptive_verification"
 SHORTHAND = {
     "--spec-method": "method",
     "--spec-model": "model",
@@ -132,6 +133,11 @@ class VllmAdapter(Adapter):
 
     def _schedules(self, version: str | None) -> bool:
         return spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", version)
+
+
+def verifies_adaptively(plan: Plan) -> bool:
+    """Whether the engine chooses by itself how many drafts of a block it verifies."""
+    return dict(plan.extra).get(ADAPTIVE, "false") != "false"
 
 
 def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:

@@ -1,16 +1,25 @@
-"""One question and its plans -> an Estimate each: the predictor's numbers with levels and bills."""
+"""One question and its plans -> an Estimate each: the predictor's numbers with levels and bills;
+and adaptive verification beside a fixed block of drafts, as published pairs measured it.
+
+vLLM drafts the whole block either way and verifies as many of the likeliest drafts as its table of
+step costs pays for. Choosing costs a little at each step, and what it saves grows with the tokens
+of a step, by which pairs are weighed; what a step saves beyond the captured CUDA graphs is in the
+cost curve. What it does not know: how well a drafter's confidence tells its hits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from math import hypot, log, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.domain.normal import Z10
+from advisor.domain.normal import Z10, cdf, quantile
 from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
 from advisor.domain.sourced import sourced
+from advisor.knowledge.rule_data import table
 from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats
 from advisor.perf.encoding import own_cases
@@ -20,7 +29,7 @@ from advisor.perf.sizes import device
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import goal_chances, plain_sd, token_wait
 from advisor.prediction.model import Model
-from advisor.prediction.predict import BASES, Story, as_one_story
+from advisor.prediction.predict import BASES, ERROR_CORRELATION, Story, as_one_story
 from advisor.prediction.switches import with_overflow
 
 NARROW = sourced(1.5, "ratio", "own choice: p90 over p10 of a size that is known", "chosen")
@@ -147,3 +156,79 @@ def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
     if facts.request is not None:
         return ("acceptance as given; later draft positions than it tells are inferred",)
     return ()
+
+
+# ---------------------------------------------------------------- adaptive verification
+
+OVERHEAD = sourced(
+    (-0.06, 0.15),
+    "log ratio, and its sd",
+    "before any run: the middle of 4 to 32 requests in vllm#52362, where all drafts are verified",
+    "derived",
+)
+OWNER_SD = sourced(
+    0.09, "log ratio", "between owners at 128 to 512 tokens a step: 0.06 to 0.19 apart", "derived"
+)
+RUN_SD = sourced(0.05, "log ratio", "noise of a run: 0.4 to 10 % (vllm#52228)", "read")
+
+
+class Ratio(NamedTuple):
+    """Log of adaptive over fixed output speed, with its standard deviation."""
+
+    log: float
+    sd: float
+
+    def beside(self, more: float, other: Interval | None = None) -> float:
+        """The probability that a log gain of `more` is one: over the same k, or over another k of a
+        curve with this gain, of whose errors they share most.
+        """
+        own = log(other.p90 / other.p10) / (2 * Z10) if other is not None else 0.0
+        return cdf(more / hypot(self.sd, own * sqrt(2 * (1 - ERROR_CORRELATION))))
+
+
+def adaptive_row() -> Any:
+    """The published runs of adaptive verification, its releases and blocks."""
+    return table("regime")["adaptive_verification"][0]
+
+
+def ratio_at(tokens: float, without: str = "") -> Ratio:
+    """What pairs say of fixed steps of so many tokens: the mean of each owner but `without`, pairs
+    a factor of two away at 0.6 of the weight.
+    """
+    runs = adaptive_row()["runs"]
+    overhead, width = OVERHEAD
+    weights, values = [1 / width**2], [overhead]
+    for owner in {each["owner"] for each in runs} - {without}:
+        mine = [each for each in runs if each["owner"] == owner]
+        pairs = [(n * (each["k"] + 1), y / x) for each in mine for n, x, y in each["tok_s"]]
+        size, ratio = np.array(pairs).T
+        near = np.exp(-(np.log2(size / tokens) ** 2) / 2)
+        weights.append(near.max() / (OWNER_SD**2 + RUN_SD**2 * near.max() / near.sum()))
+        values.append(float(np.average(np.log(ratio), weights=near)))
+    mean = float(np.average(values, weights=weights))
+    return Ratio(mean, hypot(float(sum(weights)) ** -0.5, OWNER_SD))
+
+
+def times(estimate: Estimate, ratio: Ratio) -> Estimate:
+    """The estimate of a fixed block as one of adaptive verification; the first token's stays."""
+    speed = estimate.output_tok_s.speedup
+    own = log(speed.p90 / speed.p10) / (2 * Z10)
+    z = quantile(min(max(estimate.p_gain, 1e-6), 1 - 1e-6)) * own + ratio.log
+    update = {
+        "output_tok_s": _scale(estimate.output_tok_s, ratio, "output_tok_s"),
+        "tpot_ms": _scale(estimate.tpot_ms, ratio, "tpot"),
+        "p_gain": cdf(z / hypot(own, ratio.sd)),
+        "basis": "extrapolated",
+    }
+    return estimate.model_copy(update=update)
+
+
+def _scale(metric: MetricEstimate, ratio: Ratio, name: str) -> MetricEstimate:
+    span, around = metric.speedup, metric.baseline_range
+    low, middle, high = np.log((span.p10, span.p50, span.p90)) + ratio.log
+    below, above = (hypot(part, Z10 * ratio.sd) for part in (middle - low, high - middle))
+    p10, p50, p90 = map(float, np.exp((middle - below, middle, middle + above)))
+    speedup = Interval(p10=p10, p50=p50, p90=p90)
+    if metric.baseline is None or around is None:
+        return metric.model_copy(update={"speedup": speedup})
+    return with_levels(speedup, metric.baseline, log(around.p90 / around.p10) / (2 * Z10), name)

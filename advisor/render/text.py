@@ -22,7 +22,7 @@ from advisor.render.layout import (
     source_tag,
 )
 from advisor.render.notes import goal_note, placeholder, reach, unknown_checkpoint
-from advisor.render.text_sections import METHOD_NAMES, chance_words, details
+from advisor.render.text_sections import METHOD_NAMES, chance_words, details, drafts_note
 from advisor.render.verdict import (
     LONG_MS,
     ab_heading,
@@ -67,7 +67,7 @@ def quiet_line(advice: Advice, paper: Paper = PAGE) -> str:
     plan, gain, estimate = advice.candidate, advice.gain, advice.estimate
     parts: list[str] = [advice.decision]
     if plan is not None:
-        parts.append(f"{METHOD_NAMES.get(plan.method, plan.method)} k={plan.k}")
+        parts.append(f"{METHOD_NAMES.get(plan.method, plan.method)} k={plan.k}{drafts_note(plan)}")
     if plan is not None and estimate is not None and gain is None:
         parts.append("time to first token not predictable")
     elif plan is not None and estimate is not None and gain is not None:
@@ -150,7 +150,8 @@ def _headline(advice: Advice) -> str:
         return head
     plan = advice.candidate
     name = METHOD_NAMES.get(plan.method, plan.method)
-    text = f"{head}: {name}, k = {plan.k} draft token{'' if plan.k == 1 else 's'}"
+    many = "" if plan.k == 1 else "s"
+    text = f"{head}: {name}, k = {plan.k} draft token{many}{drafts_note(plan)}"
     return text if not plan.k_schedule else f"{text} ({schedule_words(plan)})"
 
 

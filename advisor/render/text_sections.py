@@ -23,6 +23,7 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
 from advisor.perf.sizes.pools import shares_context
 from advisor.render.layout import Paper, columns, heading, number, pack_command, pack_launch
@@ -200,6 +201,11 @@ def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
     return f"{text}; without speculation {before:,} ({lost:,} fewer with it{share})"
 
 
+def drafts_note(plan: Plan) -> str:
+    """What follows k where the engine chooses how many of the drafts it verifies."""
+    return ", verified adaptively" if verifies_adaptively(plan) else ""
+
+
 def candidate_words(candidate: Candidate) -> str:
     """One line for a judged plan."""
     plan, estimate = candidate.plan, candidate.estimate
@@ -208,8 +214,8 @@ def candidate_words(candidate: Candidate) -> str:
     gain = estimate.output_tok_s.speedup
     first = estimate.ttft_ms
     told = f"{number(first.speedup.p50)}x" if first.predictable else "not predictable"
-    text = f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s "
-    text += f"{number(gain.p50)}x ({number(gain.p10)} to {number(gain.p90)}), TPOT "
+    text = f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}{drafts_note(plan)}: "
+    text += f"output tok/s {number(gain.p50)}x ({number(gain.p10)} to {number(gain.p90)}), TPOT "
     text += f"{number(estimate.tpot_ms.speedup.p50)}x, TTFT {told}"
     stopped = sorted({f.code for f in candidate.findings if f.severity == "error"})
     return f"{text}; stopped by {', '.join(stopped)}" if stopped else text

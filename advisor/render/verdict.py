@@ -13,6 +13,7 @@ from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import requests
 from advisor.engines.traits import traits
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, share_words
@@ -153,6 +154,8 @@ def _acceptance_risk(advice: Advice) -> str:
     """The acceptance at which steps gain nothing, and what to do there, or ""."""
     plan, estimate, on = advice.candidate, advice.estimate, advice.launch_on
     if plan is None or estimate is None or on is None or advice.decided_by in _NOT_BY_DRAFTS:
+        return ""
+    if verifies_adaptively(plan):  # the engine watches it
         return ""
     expected = estimate.accepted_length.p50
     even = expected / estimate.tpot_ms.speedup.p50  # a step costs the same whatever is accepted

@@ -81,6 +81,7 @@ class Beside(NamedTuple):
     loads: Sequence[Case]
     medians: Medians = Medians(np.empty(0), {}, {})
     rival: Callable[[Candidate], Reason | None] = lambda _: None
+    adaptive: Reason | None = None  # what is said of adaptive verification
 
     def points(self, own: arrays.Points) -> arrays.Points | None:
         """The points to add to those of the plans; None where nothing is asked."""

@@ -21,6 +21,7 @@ from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import drafters, heads
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
@@ -245,6 +246,8 @@ def takes_one(plan: Plan) -> bool:
     """Whether the engine takes a schedule; vLLM switches it off beside data parallelism."""
     since = traits(plan.engine).schedules_k
     if since is None or plan.dp != 1 or plan.method != "mtp" or not plan.engine_version:
+        return False
+    if verifies_adaptively(plan):
         return False
     return release(plan.engine_version) is not None and not before(plan.engine_version, since)
 

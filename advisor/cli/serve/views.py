@@ -21,7 +21,7 @@ from advisor.render.layout import number, percent
 from advisor.render.notes import is_local, placeholder, reach
 from advisor.render.text import levels, metric_estimates, schedule_words
 from advisor.render.text import release as label
-from advisor.render.text_sections import METHOD_NAMES, candidate_words
+from advisor.render.text_sections import METHOD_NAMES, candidate_words, drafts_note
 from advisor.render.verdict import objective_words, strongest, times, ttft_pair, verdict
 
 FORM_NAMES = {
@@ -94,7 +94,7 @@ def headline(advice: Advice) -> str:
     if plan is None:
         return "Measure first: no speculative launch is known here"
     name = METHOD_NAMES.get(plan.method, plan.method)
-    k = schedule_words(plan) if plan.k_schedule else f"k = {plan.k}"
+    k = schedule_words(plan) if plan.k_schedule else f"k = {plan.k}{drafts_note(plan)}"
     if advice.decision == "measure":
         return f"Measure first: {name}, {k}"
     return f"Turn {name} on, {k}"

@@ -159,12 +159,14 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
     """Whether the engine, the method, the model and what stands beside the option are the row's."""
     engine = "llama-server" if case.plan.engine == "ik_llama.cpp" else case.plan.engine
     model = case.facts.model.id if case.facts.model is not None else ""
+    vendor = case.facts.hardware.vendor if case.facts.hardware is not None else ""
     extra = {name for name, value in case.plan.extra if value != "false"}
     return (
         row["engine"] == engine
         and case.plan.method not in row.get("but", ())
         and case.plan.method in row.get("methods", (case.plan.method,))
         and any(model.startswith(name) for name in row.get("models", ("",)))
+        and vendor in row.get("vendors", (vendor,))
         and capability(case) not in row.get("capabilities", ())
         and case.plan.attention_backend in row.get("backends", (case.plan.attention_backend,))
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())

@@ -1,6 +1,7 @@
 """Losses and gains by method."""
 
 from advisor.domain.nouns import Case
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
@@ -232,9 +233,6 @@ def lookups_copy_states(case: Case) -> Hits:
     )
 
 
-ADAPTIVE = "--speculative-config.enable_adaptive_verification"
-
-
 @rule("SD431", "info", "vllm", data="regime.adaptive_verification", at="spec")
 @when(methods="mtp eagle eagle3 dflash dspark draft_model", needs="model concurrency version")
 def adaptive_or_fixed(case: Case) -> Hits:
@@ -252,7 +250,7 @@ def adaptive_or_fixed(case: Case) -> Hits:
     starts = capability(case) in (None, 9, 10) and not is_hybrid(case) and case.plan.pp == 1
     if not (starts and long and between(release(case), since, None) is True):
         return
-    on = dict(case.plan.extra).get(ADAPTIVE, "false") != "false"
+    on = verifies_adaptively(case.plan)
     if running <= row["few"] if on else running >= row["many"]:
         yield Hit(
             f"adaptive verification is {'on' if on else 'off'} at {running} requests: it lost "

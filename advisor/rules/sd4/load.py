@@ -2,6 +2,7 @@
 
 from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
@@ -231,6 +232,8 @@ def step_beyond_graphs(case: Case) -> Hits:
     yield from step_between_graphs(case)
     batch, most = running_requests(case), "--max-cudagraph-capture-size"
     if batch is None or case.plan.k < 1 or case.plan.k_schedule or open_value(case, most):
+        return
+    if verifies_adaptively(case.plan):  # it weighs the loss of graphs against the drafts
         return
     largest = integer(value(case, most)) or int(number("regime", "graph_tokens"))
     tokens = batch * (case.plan.k + 1)

@@ -1,0 +1,102 @@
+"""The third way beside off and a fixed block of drafts: vLLM's adaptive verification, priced.
+
+Its price is that of the fixed block, times what the best number of verified drafts of the same cost
+curve gives more, times what published pairs measured at as many tokens a step. It is proposed where
+it is faster than every fixed block with a probability of at least `rivals.SURE`, and refused where
+the rules say that the release does not run it. What it does not know: the acceptance of single
+requests, and SGLang's and llama.cpp's own ways, whose answer over a range of loads is a k for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log
+
+from advisor.advice import decide, judge
+from advisor.advice.rivals import SURE
+from advisor.advice.wording import reason, whole_percent
+from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
+from advisor.domain.sourced import sourced
+from advisor.domain.versions import before, release
+from advisor.engines.vllm import ADAPTIVE, verifies_adaptively
+from advisor.perf import memory
+from advisor.prediction.estimates import Ratio, adaptive_row, ratio_at, times
+
+WEIGHTS = sourced(
+    (0.35, 1.5), "order of reasons", "own choice: late, or before how a step is priced", "chosen"
+)
+REFUSED = "SD285"  # what a release does not run beside speculation
+
+
+def trial(facts: Facts, fixed: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], Reason | None]:
+    """Adaptive verification of the best block beside the candidates with fixed blocks: it too where
+    it pays, and what is said of it.
+    """
+    free = [c for c in fixed if c.estimate is not None and not decide.vetoes(c.findings)]
+    blocks = [c for c in free if runs(facts, c.plan)]
+    if not blocks:
+        return (), None
+    allowed = [c for c in free if decide.is_allowed(c)] or free
+    best, block = (max(c, key=lambda c: _log_gain(facts, c.estimate)) for c in (allowed, blocks))
+    assert block.estimate is not None  # of those that are free
+    ratio = price(facts, block.plan)
+    estimate = times(block.estimate, ratio)
+    candidate = judge.judge(facts, with_adaptive(block.plan), estimate)
+    more = _log_gain(facts, block.estimate) + ratio.log - _log_gain(facts, best.estimate)
+    better = ratio.beside(more, None if block is best else block.estimate.output_tok_s.speedup)
+    stops = [f for f in candidate.findings if f.code == REFUSED and f.severity != "info"]
+    pays = better >= SURE and not stops and not decide.vetoes(candidate.findings)
+    text = (
+        f"No adaptive verification here: {stops[0].message}"
+        if stops
+        else f"Adaptive verification of k={block.plan.k} is priced {whole_percent(exp(more))} "
+        f"beside the best fixed k={best.plan.k}, faster with {100 * better:.0f} %; it is taken "
+        f"from {100 * SURE:.0f} % on"
+    )
+    said = reason(text, *adaptive_row()["sources"], weight=WEIGHTS[pays])
+    return (candidate,) if pays else (), said
+
+
+def runs(facts: Facts, plan: Plan) -> bool:
+    """Whether the release verifies blocks of this method and length adaptively; what it refuses
+    beside other options, the rules know.
+    """
+    row, amd = adaptive_row(), facts.hardware is not None and facts.hardware.vendor == "amd"
+    since = row["amd_since" if amd else "since" if plan.method == "dspark" else "others_since"]
+    block = plan.method in row["methods"] and plan.k >= row["least_k"] and not plan.k_schedule
+    known = plan.engine == "vllm" and release(plan.engine_version) is not None
+    return block and known and not before(plan.engine_version, since)
+
+
+def with_adaptive(plan: Plan) -> Plan:
+    """The plan with adaptive verification on."""
+    return plan.model_copy(update={"extra": (*plan.extra, (ADAPTIVE, "true"))})
+
+
+def price(facts: Facts, plan: Plan) -> Ratio:
+    """Adaptive over fixed: what the best of fewer verified drafts gives more, and what was measured
+    at the tokens of this step.
+    """
+    shorter = [plan.model_copy(update={"k": k}) for k in range(1, plan.k + 1)]
+    gains = [_log_gain(facts, one) for one in judge.estimate_plans(facts, shorter)]
+    requests = memory.replica(facts, plan).concurrency or 1
+    seen = ratio_at(min(requests, plan.max_num_seqs or requests) * (plan.k + 1.0))
+    return seen._replace(log=seen.log + max(gains) - gains[-1])
+
+
+def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:
+    """The candidate whose fixed block the best one verifies adaptively, else the best one."""
+    if best is None or not verifies_adaptively(candidates[best].plan):
+        return best
+    plans = [with_adaptive(candidate.plan) for candidate in candidates]
+    return plans.index(candidates[best].plan)
+
+
+def reprice(facts: Facts, plan: Plan, estimate: Estimate) -> Estimate:
+    """An estimate with what adaptive verification changes, where the plan has it."""
+    switched = verifies_adaptively(plan)
+    return times(estimate, price(facts, plan)) if switched else estimate
+
+
+def _log_gain(facts: Facts, estimate: Estimate | None) -> float:
+    return log(decide.goal_interval(estimate, facts.goal or "balanced").p50)
