@@ -10,25 +10,13 @@ from advisor.domain.vocabulary import DraftMethod, Goal, Interconnect, Workload
 
 # Least and most of each number of a question, for the command line and Python alike
 LIMITS: dict[str, tuple[float, float]] = {
-    "gpus": (1, 1024),
-    "tp": (1, 1024),
-    "pp": (1, 128),
-    "ep": (1, 1024),
-    "gpus_per_machine": (1, 1024),
-    "concurrency": (1, 100_000),
-    "ctx_tokens": (1, 10_000_000),
-    "output_tokens": (1, 1_000_000),
-    "temperature": (0, 5),
-    "prefix_share": (0, 1),
-    "output_spread": (0, 0.95),
-    "acceptance_length": (1, 32),
-    "acceptance_k": (1, 31),
-    "max_ttft_ms": (0.001, 1e9),
-    "max_tpot_ms": (0.001, 1e9),
-    "max_num_seqs": (1, 100_000),
-    "max_model_len": (1, 10_000_000),
-    "memory_fraction": (0.05, 1.0),
-}
+    "gpus": (1, 1024), "tp": (1, 1024), "pp": (1, 128), "ep": (1, 1024),
+    "gpus_per_machine": (1, 1024), "concurrency": (1, 100_000), "ctx_tokens": (1, 10_000_000),
+    "output_tokens": (1, 1_000_000), "temperature": (0, 5), "prefix_share": (0, 1),
+    "output_spread": (0, 0.95), "acceptance_length": (1, 32), "acceptance_k": (1, 31),
+    "max_ttft_ms": (0.001, 1e9), "max_tpot_ms": (0.001, 1e9), "max_num_seqs": (1, 100_000),
+    "max_model_len": (1, 10_000_000), "memory_fraction": (0.05, 1.0),
+}  # fmt: skip
 
 
 MAX_POSITIONS = 16  # draft positions whose acceptance can be given

@@ -57,15 +57,8 @@ Interconnect = Literal["none", "pcie", "nvlink", "nvlink-pairs", "roce", "ethern
 
 
 METHODS: tuple[Method, ...] = (
-    "none",
-    "mtp",
-    "eagle",
-    "eagle3",
-    "draft_model",
-    "ngram",
-    "dflash",
-    "dspark",
-)
+    "none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark",
+)  # fmt: skip
 
 
 class RuleRow(NamedTuple):

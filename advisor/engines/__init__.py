@@ -13,29 +13,16 @@ if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter
 
 __all__ = [
-    "ENGINES",
-    "Match",
-    "Option",
-    "Token",
-    "VersionMatch",
-    "canonical",
-    "get",
-    "no_mtp_answer",
-]
+    "ENGINES", "Match", "Option", "Token", "VersionMatch", "canonical", "get", "no_mtp_answer",
+]  # fmt: skip
 
 ENGINES: tuple[Engine, ...] = ("vllm", "sglang", "llama-server", "ik_llama.cpp")
 
 _ALIASES: dict[str, Engine] = {
-    "vllm": "vllm",
-    "vllmascend": "vllm",
-    "sglang": "sglang",
-    "sgl": "sglang",
-    "llamaserver": "llama-server",
-    "llamacpp": "llama-server",
-    "llama": "llama-server",
-    "ikllamacpp": "ik_llama.cpp",
-    "ikllama": "ik_llama.cpp",
-}
+    "vllm": "vllm", "vllmascend": "vllm", "sglang": "sglang", "sgl": "sglang",
+    "llamaserver": "llama-server", "llamacpp": "llama-server", "llama": "llama-server",
+    "ikllamacpp": "ik_llama.cpp", "ikllama": "ik_llama.cpp",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=256)

@@ -179,13 +179,8 @@ class Catalogue(Records):
     def takes_json(self, option: Option) -> bool:
         """Whether the option's value is a JSON object."""
         return option.type in (
-            "json",
-            "parse_dataclass",
-            "union_dict_and_str",
-            "_parse_type",
-            "<lambda>",
-            "loads",
-        )
+            "json", "parse_dataclass", "union_dict_and_str", "_parse_type", "<lambda>", "loads",
+        )  # fmt: skip
 
     def spellings(self, version: str | None = None) -> tuple[str, ...]:
         """What a release takes as the name of an option; of any release without one."""

@@ -11,14 +11,9 @@ from advisor.domain.versions import before, release
 
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")
 TITLES = {
-    "mtp": "MTP",
-    "eagle": "EAGLE",
-    "eagle3": "EAGLE-3",
-    "dflash": "DFlash",
-    "dspark": "DSpark",
-    "ngram": "n-gram",
-    "draft_model": "a draft model",
-}
+    "mtp": "MTP", "eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash", "dspark": "DSpark",
+    "ngram": "n-gram", "draft_model": "a draft model",
+}  # fmt: skip
 DRAFT_LAYERS = {
     "mtp": 1,
     "eagle": 1,

@@ -25,19 +25,15 @@ _KEEPS_LENGTH = ("su", "longrope", "llama3", "mrope", "default")
 # config.json: the names that families use for one thing
 _NAMES = {
     "layers": ("num_hidden_layers", "n_layer", "num_layers"),
-    "hidden": ("hidden_size", "n_embd", "d_model"),
-    "heads": ("num_attention_heads", "n_head"),
-    "kv_heads": ("num_key_value_heads",),
-    "head_dim": ("head_dim",),
-    "vocab": ("vocab_size",),
+    "hidden": ("hidden_size", "n_embd", "d_model"), "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",), "head_dim": ("head_dim",), "vocab": ("vocab_size",),
     "dense_ffn": ("intermediate_size",),
     "experts": ("num_experts", "n_routed_experts", "num_local_experts"),
     "experts_per_token": ("num_experts_per_tok", "num_experts_per_token"),
-    "moe_ffn": ("moe_intermediate_size",),
-    "shared_ffn": ("shared_expert_intermediate_size",),
+    "moe_ffn": ("moe_intermediate_size",), "shared_ffn": ("shared_expert_intermediate_size",),
     "mtp_layers": ("mtp_num_hidden_layers", "num_nextn_predict_layers"),
     "max_context_tokens": ("max_position_embeddings",),
-}
+}  # fmt: skip
 
 
 def read_config(path: str) -> dict[str, Any]:

@@ -20,17 +20,11 @@ if TYPE_CHECKING:
     from advisor.readers.syntax.yamlnodes import Node
 
 TOOLS = {
-    "compose": "docker compose",
-    "compose file": "docker compose",
-    "kubernetes": "Kubernetes",
-    "kubernetes document": "Kubernetes",
-    "systemd": "systemd",
-    "quadlet": "Quadlet",
-    "production-stack": "the chart",
-    "production-stack model": "the chart",
-    "limits": "the device plugin",
-    "docker run": "docker run",
-}
+    "compose": "docker compose", "compose file": "docker compose", "kubernetes": "Kubernetes",
+    "kubernetes document": "Kubernetes", "systemd": "systemd", "quadlet": "Quadlet",
+    "production-stack": "the chart", "production-stack model": "the chart",
+    "limits": "the device plugin", "docker run": "docker run",
+}  # fmt: skip
 MAX_KEYS, MAX_DEPTH = 200, 14  # no service or container that a person wrote has more
 _INT = lazy_re(r"[-+]?\d[\d_]*|0[xo][\da-fA-F]+")
 _NUMBER = lazy_re(r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|\.inf|\.nan)", re.I)

@@ -122,18 +122,13 @@ def test_the_stream_is_closed(tmp_path: Path) -> None:
 
 GOOD = ["pipe.yaml", "big.yaml"]
 COMMANDS = (
-    ["validate", "FILE"],
-    ["hardware", "validate", "FILE"],
-    ["models", "validate", "FILE"],
-    ["results", "FILE"],
-    ["ab", "FILE", "FILE"],
-    ["calibrate", "FILE"],
-    ["predict", "--rows", "FILE", "--out", "OUT"],
-    ["data", "check", "FILE"],
+    ["validate", "FILE"], ["hardware", "validate", "FILE"], ["models", "validate", "FILE"],
+    ["results", "FILE"], ["ab", "FILE", "FILE"], ["calibrate", "FILE"],
+    ["predict", "--rows", "FILE", "--out", "OUT"], ["data", "check", "FILE"],
     ["bench", "run", "FOLDER"],
     ["recommend", "--machine", "own", "--concurrency", "4", "--ctx", "2048"],
     ["recommend", "--hw", "own", "--concurrency", "4", "--ctx", "2048"],
-)
+)  # fmt: skip
 
 
 SLOW_IMPORTS = ("numpy", "pydantic", "yaml", "advisor.advice.recommend", "advisor.lint.validate",

@@ -11,16 +11,11 @@ from advisor.domain.versions import before
 @pytest.mark.parametrize(
     ("text", "bound", "older"),
     [
-        ("0.25.0", "0.25.1", True),
-        ("0.9.2", "0.10.0", True),
-        ("0.25.1", "0.25.1", False),
-        ("v0.25.1", "0.25.1", False),
-        ("0.25.1rc2", "0.25.1", False),
-        ("0.26.0", "0.25.1", False),
-        (None, "0.25.1", False),
-        ("main", "0.25.1", False),
+        ("0.25.0", "0.25.1", True), ("0.9.2", "0.10.0", True), ("0.25.1", "0.25.1", False),
+        ("v0.25.1", "0.25.1", False), ("0.25.1rc2", "0.25.1", False), ("0.26.0", "0.25.1", False),
+        (None, "0.25.1", False), ("main", "0.25.1", False),
     ],
-)
+)  # fmt: skip
 def test_a_release_is_older_than_another(text: str | None, bound: str, older: bool) -> None:
     assert before(text, bound) is older
 

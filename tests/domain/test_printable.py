@@ -38,15 +38,10 @@ DANGEROUS = st.sampled_from(
 )
 WORDS = st.sampled_from(
     [
-        "m\x1b]0;pwned\x07A",
-        "\x1b[31m",
-        "\u202egnp.exe",
-        "\x9b2J",
-        "Qwen/Qwen3.6-27B",
-        "\r\nOK",
+        "m\x1b]0;pwned\x07A", "\x1b[31m", "\u202egnp.exe", "\x9b2J", "Qwen/Qwen3.6-27B", "\r\nOK",
         "a b",
     ]
-)
+)  # fmt: skip
 TEXT = st.lists(st.one_of(DANGEROUS, WORDS, st.characters()), max_size=12).map("".join)
 
 

@@ -154,21 +154,15 @@ def test_names_of_engines() -> None:
 @pytest.mark.parametrize(
     ("name", "mtp", "hybrid"),
     [
-        ("Qwen/Qwen3.6-35B-A3B-FP8", True, True),
-        ("/models/qwen36-awq", True, True),
-        ("Qwen3.8-27B-W4A16", True, True),
-        ("Qwen/Qwen3-Next-80B-A3B-Instruct", True, True),
-        ("qwen3_5-27b", True, True),
-        ("Qwen/Qwen3-8B", False, False),
-        ("Qwen/Qwen3-30B-A3B", False, False),
-        ("meta-llama/Llama-3.1-8B", False, False),
-        ("zai-org/GLM-4.5-Air", True, False),
-        ("deepseek-ai/DeepSeek-V3", True, False),
+        ("Qwen/Qwen3.6-35B-A3B-FP8", True, True), ("/models/qwen36-awq", True, True),
+        ("Qwen3.8-27B-W4A16", True, True), ("Qwen/Qwen3-Next-80B-A3B-Instruct", True, True),
+        ("qwen3_5-27b", True, True), ("Qwen/Qwen3-8B", False, False),
+        ("Qwen/Qwen3-30B-A3B", False, False), ("meta-llama/Llama-3.1-8B", False, False),
+        ("zai-org/GLM-4.5-Air", True, False), ("deepseek-ai/DeepSeek-V3", True, False),
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", False, False),
-        ("x/gemma-4-12b-MTP-GGUF", True, False),
-        ("nvidia/Nemotron-H-8B", False, True),
+        ("x/gemma-4-12b-MTP-GGUF", True, False), ("nvidia/Nemotron-H-8B", False, True),
     ],
-)
+)  # fmt: skip
 def test_what_a_name_tells(name: str, mtp: bool, hybrid: bool) -> None:
     assert (names.own_mtp(name), names.hybrid(name)) == (mtp, hybrid)
 

@@ -25,23 +25,9 @@ def spellings(name: str) -> list[str]:
 
 WORDS = {name: spellings(name) for name in ("vllm", "sglang", "llama-server")}
 ODD = [
-    "",
-    "-",
-    "--",
-    "---",
-    "--=",
-    "-=1",
-    "--no-",
-    "{",
-    '{"a":',
-    "[[[",
-    "null",
-    "-1",
-    "1e999",
-    "nan",
-    "128k",
-    "128k9",
-]
+    "", "-", "--", "---", "--=", "-=1", "--no-", "{", '{"a":', "[[[", "null", "-1", "1e999", "nan",
+    "128k", "128k9",
+]  # fmt: skip
 ODD += [
     "$X",
     "${X}",

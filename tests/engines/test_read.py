@@ -386,28 +386,19 @@ def test_places_are_kept() -> None:
 @pytest.mark.parametrize(
     ("engine", "text", "version", "pinned"),
     [
-        ("vllm", "v0.25.1-cu130", "0.25.1", True),
-        ("vllm", "0.25.0", "0.25.1", True),
-        ("vllm", "latest", None, False),
-        ("vllm", "0.26.1rc1.dev12", None, False),
-        ("vllm", "0.99.0", None, False),
-        ("vllm", None, None, False),
-        ("sglang", "v0.5.10.post1-cu130", "0.5.10", True),
-        ("sglang", "0.5.8", "0.5.9", False),
+        ("vllm", "v0.25.1-cu130", "0.25.1", True), ("vllm", "0.25.0", "0.25.1", True),
+        ("vllm", "latest", None, False), ("vllm", "0.26.1rc1.dev12", None, False),
+        ("vllm", "0.99.0", None, False), ("vllm", None, None, False),
+        ("sglang", "v0.5.10.post1-cu130", "0.5.10", True), ("sglang", "0.5.8", "0.5.9", False),
         ("llama-server", "server-cuda-b9553", "b9553", True),
-        ("llama-server", "b9235", "b9445", True),
-        ("llama-server", "b9000", "63d93d173", True),
-        ("llama-server", "0.3.0", "b10705", False),
-        ("llama-server", "f49e9178767d", "b8643", True),
-        ("llama-server", "b11312", "0.5.0", True),
-        ("llama-server", "0.4.0", "b10878", False),
-        ("llama-server", "b10870", "b10825", True),
-        ("llama-server", "b11311", "b11223", True),
-        ("llama-server", "b99999", None, False),
-        ("llama-server", "deadbeef", None, False),
+        ("llama-server", "b9235", "b9445", True), ("llama-server", "b9000", "63d93d173", True),
+        ("llama-server", "0.3.0", "b10705", False), ("llama-server", "f49e9178767d", "b8643", True),
+        ("llama-server", "b11312", "0.5.0", True), ("llama-server", "0.4.0", "b10878", False),
+        ("llama-server", "b10870", "b10825", True), ("llama-server", "b11311", "b11223", True),
+        ("llama-server", "b99999", None, False), ("llama-server", "deadbeef", None, False),
         ("llama-server", "server-cuda", None, False),
     ],
-)
+)  # fmt: skip
 def test_versions(engine: str, text: str | None, version: str | None, pinned: bool) -> None:
     found = engines.get(engine).resolve_version(text)
     assert (found.version, found.pinned) == (version, pinned)

@@ -17,22 +17,11 @@ from advisor.knowledge.evidence import nearest_pairs
 from advisor.lab.measurements.index_text import to_text
 
 PAIR: dict[str, Any] = {
-    "run_id": "r1",
-    "source": "s1",
-    "hardware": "gb10",
-    "gpu_count": 1,
-    "model": "qwen3.6-35b-a3b",
-    "quant": "fp8",
-    "engine": "vllm",
-    "method": "mtp",
-    "k": 2,
-    "concurrency": 16.0,
-    "input_tokens": 2048,
-    "metric": "output_tok_s",
-    "speedup": 1.24,
-    "date": "2026-04-18",
+    "run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1, "model": "qwen3.6-35b-a3b",
+    "quant": "fp8", "engine": "vllm", "method": "mtp", "k": 2, "concurrency": 16.0,
+    "input_tokens": 2048, "metric": "output_tok_s", "speedup": 1.24, "date": "2026-04-18",
     "clean": True,
-}
+}  # fmt: skip
 
 
 def ask(**changes: Any) -> Facts:
@@ -60,27 +49,16 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("change", "covers"),
     [
-        ({}, True),
-        ({"concurrency": 8.0}, True),
-        ({"concurrency": 32.0}, True),
-        ({"concurrency": 7.9}, False),
-        ({"concurrency": 33.0}, False),
-        ({"concurrency": None}, False),
-        ({"input_tokens": 1024}, True),
-        ({"input_tokens": 1000}, False),
-        ({"input_tokens": None, "depth_tokens": 4096}, True),
-        ({"input_tokens": None}, False),
-        ({"clean": False}, False),
-        ({"quant": "nvfp4"}, False),
-        ({"quant": ""}, False),
-        ({"engine": "sglang"}, False),
-        ({"gpu_count": 2}, False),
-        ({"gpu_count": None}, False),
-        ({"hardware": "jetson-thor"}, False),
-        ({"model": "qwen3.5-35b-a3b"}, False),
-        ({"engine_version": "0.19.1"}, True),
+        ({}, True), ({"concurrency": 8.0}, True), ({"concurrency": 32.0}, True),
+        ({"concurrency": 7.9}, False), ({"concurrency": 33.0}, False),
+        ({"concurrency": None}, False), ({"input_tokens": 1024}, True),
+        ({"input_tokens": 1000}, False), ({"input_tokens": None, "depth_tokens": 4096}, True),
+        ({"input_tokens": None}, False), ({"clean": False}, False), ({"quant": "nvfp4"}, False),
+        ({"quant": ""}, False), ({"engine": "sglang"}, False), ({"gpu_count": 2}, False),
+        ({"gpu_count": None}, False), ({"hardware": "jetson-thor"}, False),
+        ({"model": "qwen3.5-35b-a3b"}, False), ({"engine_version": "0.19.1"}, True),
     ],
-)
+)  # fmt: skip
 def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
     only(change)
     assert [e.covers for e in nearest_pairs(ask())] == [covers]
@@ -139,15 +117,10 @@ HEAD = '{"fields": ["run_id"], "metrics": ["tpot"], "shared": ["method"], "group
 @pytest.mark.parametrize(
     "text",
     [
-        None,
-        "",
-        "[]",
-        "{}",
-        "nonsense",
-        HEAD,
+        None, "", "[]", "{}", "nonsense", HEAD,
         '{"fields": 1, "metrics": [], "shared": [], "groups": [1]}',
     ],
-)
+)  # fmt: skip
 def test_a_missing_or_damaged_index_is_no_evidence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
 ) -> None:

@@ -30,14 +30,10 @@ def test_a_number_without_a_source_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("sm_90a", "sm_90"),
-        ("sm_87", "sm_86"),
-        ("gfx1151", "gfx11"),
-        ("xe2", "intel"),
-        ("apple9", "apple9"),
-        ("apple", "apple"),
+        ("sm_90a", "sm_90"), ("sm_87", "sm_86"), ("gfx1151", "gfx11"), ("xe2", "intel"),
+        ("apple9", "apple9"), ("apple", "apple"),
     ],
-)
+)  # fmt: skip
 def test_spellings(name: str, word: str) -> None:
     assert architecture(name) == word
 

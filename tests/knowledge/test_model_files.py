@@ -23,33 +23,16 @@ def _own_files() -> Iterator[None]:
 
 
 QWEN3_8B = {
-    "model_type": "qwen3",
-    "hidden_size": 4096,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "intermediate_size": 12288,
-    "vocab_size": 151936,
-}
+    "model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
+}  # fmt: skip
 UNKNOWN = {
-    "model_type": "qwen3_next",
-    "hidden_size": 2560,
-    "num_hidden_layers": 44,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
-    "num_experts": 128,
-    "num_experts_per_tok": 8,
-    "moe_intermediate_size": 640,
-    "shared_expert_intermediate_size": 640,
-    "full_attention_interval": 4,
-    "linear_num_value_heads": 32,
-    "linear_value_head_dim": 128,
-    "linear_key_head_dim": 128,
-    "num_nextn_predict_layers": 1,
-    "vocab_size": 151936,
-}
+    "model_type": "qwen3_next", "hidden_size": 2560, "num_hidden_layers": 44,
+    "num_attention_heads": 20, "num_key_value_heads": 2, "head_dim": 256, "num_experts": 128,
+    "num_experts_per_tok": 8, "moe_intermediate_size": 640, "shared_expert_intermediate_size": 640,
+    "full_attention_interval": 4, "linear_num_value_heads": 32, "linear_value_head_dim": 128,
+    "linear_key_head_dim": 128, "num_nextn_predict_layers": 1, "vocab_size": 151936,
+}  # fmt: skip
 
 
 def config(folder: Path, fields: dict[str, Any]) -> str:
@@ -162,17 +145,10 @@ def test_a_configuration_in_this_folder_is_served_from_it_by_name(
 
 
 SIBLING = {
-    "model_type": "qwen3_moe",
-    "hidden_size": 2048,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "num_experts": 128,
-    "num_experts_per_tok": 8,
-    "moe_intermediate_size": 768,
-    "vocab_size": 151936,
-}
+    "model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+    "num_experts_per_tok": 8, "moe_intermediate_size": 768, "vocab_size": 151936,
+}  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
 

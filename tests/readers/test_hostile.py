@@ -40,15 +40,10 @@ def bomb() -> str:
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     return "\n".join(
         [
-            *lines,
-            "services:",
-            "  v:",
-            "    image: vllm/vllm-openai:v0.25.1",
-            "    command: *a11",
-            "    environment: *a11",
-            "",
+            *lines, "services:", "  v:", "    image: vllm/vllm-openai:v0.25.1", "    command: *a11",
+            "    environment: *a11", "",
         ]
-    )
+    )  # fmt: skip
 
 
 def test_alias_bombs_are_shared_not_copied() -> None:
@@ -193,32 +188,17 @@ def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "$" * 20_000,
-        "${" * 8_000,
-        '"' * 30_001,
-        "`" * 20_001,
-        "(" * 20_000,
-        "if true; then\n" * 2_000,
-        "$((" * 5_000,
-        "{" * 20_000,
-        "[[ " * 5_000,
-        "x=${a:-" * 3_000 + "}" * 3_000,
-        "A+=($A $A)\n" * 2_000,
-        "f() { f; f; }\nf\n",
-        "a() { b; }\nb() { a; a; }\na\n",
-        'while true; do eval "$x"; done\n',
-        "x=1\n" + "x=$x$x\n" * 200,
-        "eval " * 3_000,
-        "bash -c " * 3_000,
+        "$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000,
+        "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
+        "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n",
+        "a() { b; }\nb() { a; a; }\na\n", 'while true; do eval "$x"; done\n',
+        "x=1\n" + "x=$x$x\n" * 200, "eval " * 3_000, "bash -c " * 3_000,
         "for i in 1 2 3 4 5 6 7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
         'A+=("${A[@]}" b)\n' + 'A+=("${A[@]}")\n' * 100 + 'vllm serve "${A[@]}"',
-        "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60,
-        "x=" + "$y" * 9_000,
-        "vllm serve " + "--port 1 " * 40_000,
-        "case x in\n" * 2_000,
-        "cat <<A\n" * 2_000,
+        "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60, "x=" + "$y" * 9_000,
+        "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000,
     ],
-)
+)  # fmt: skip
 def test_shell_puzzles_end(text: str) -> None:
     read_text(text, "a.sh")
 
@@ -408,11 +388,10 @@ def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
 
     path = tmp_path / "a.yaml"
     path.write_text(
-        f"services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda-b10236\n    "
-        f"labels:\n      x.password: hunter2hunter2\n"
-        f"    environment:\n      HF_TOKEN: {SECRET}\n    command: -m /m/q.gguf -fa --jinja "
-        f"--api-key one2three4 five6seven8\n"
-        f"---\napiVersion: v1\nkind: Secret\nstringData:\n  api_key: hunter2hunter2\n"
+        "services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda-b10236\n    labels:\n"
+        f"      x.password: hunter2hunter2\n    environment:\n      HF_TOKEN: {SECRET}\n"
+        "    command: -m /m/q.gguf -fa --jinja --api-key one2three4 five6seven8\n---\n"
+        "apiVersion: v1\nkind: Secret\nstringData:\n  api_key: hunter2hunter2\n"
     )
     output = CliRunner().invoke(cli, ["validate", str(path), "--diff"]).output
     assert "[redacted]" in output

@@ -142,25 +142,13 @@ def test_words_stand_where_the_file_has_them() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * 50_000,
-        '"' * 50_000,
-        "'" * 50_000,
-        "''\n" * 20_000,
-        "{" * 50_000,
-        "$(" * 50_000,
-        "{{ a" * 20_000,
-        "vllm serve m " + '"a' * 20_000,
-        "description = " * 20_000,
-        "a = [ 'x' ]\n" * 9_000,
-        'image = "vllm"\n' * 9_000,
-        "vllm serve m --port 1\n" * 9_000,
-        "<<EOF\n" * 20_000,
-        "/*" * 40_000,
-        "x = " + " " * 200_000 + "y",
-        "`\n" * 60_000,
+        "[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000, "$(" * 50_000,
+        "{{ a" * 20_000, "vllm serve m " + '"a' * 20_000, "description = " * 20_000,
+        "a = [ 'x' ]\n" * 9_000, 'image = "vllm"\n' * 9_000, "vllm serve m --port 1\n" * 9_000,
+        "<<EOF\n" * 20_000, "/*" * 40_000, "x = " + " " * 200_000 + "y", "`\n" * 60_000,
     ],
     ids=range(16),
-)
+)  # fmt: skip
 def test_hostile_texts_end_soon(text: str) -> None:
     with at_most(200):
         read_text("vllm\n" + text, "a.tf")

@@ -297,13 +297,8 @@ COUNT = "nvidia-smi -L | wc -l"
             COUNT,
         ),
         (
-            f"kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - "
-            f"image: i\n  "
-            f"  args: "
-            f"[sh, -c, "
-            f"'vllm serve m/A -tp "
-            f"$({COUNT}) "
-            f"--port 1']\n",
+            "kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - image: i\n"
+            f"    args: [sh, -c, 'vllm serve m/A -tp $({COUNT}) --port 1']\n",
             "a.yaml",
             COUNT,
         ),

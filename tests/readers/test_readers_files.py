@@ -52,26 +52,15 @@ EOH
 @pytest.mark.parametrize(
     "text",
     [
-        "(" * 200_000,
-        "[" * 200_000,
-        "a{" * 70_000,
-        "a ? " * 40_000,
-        "x=<<E\n" * 20_000,
-        'x="' + "${" * 60_000,
-        "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n",
+        "(" * 200_000, "[" * 200_000, "a{" * 70_000, "a ? " * 40_000, "x=<<E\n" * 20_000,
+        'x="' + "${" * 60_000, "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n",
         'a = "${local.a}${local.a}"\n' * 5_000,
     ],
     ids=[
-        "parentheses",
-        "brackets",
-        "blocks",
-        "conditions",
-        "here-documents",
-        "expressions",
-        "lists",
+        "parentheses", "brackets", "blocks", "conditions", "here-documents", "expressions", "lists",
         "texts",
     ],
-)
+)  # fmt: skip
 def test_hostile_blocks_take_no_time(text: str) -> None:
     with at_most(400):
         read_text(text, "a.tf")

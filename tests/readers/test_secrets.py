@@ -289,16 +289,12 @@ def test_other_first_words_are_a_part_of_it() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "API_KEY=Zk4trT9wq",
-        "a\nb: 1\nAPI_KEY=Zk4trT9wq\n",
-        "args:\n- --api-key\n- Zk4trT9wq\n- x\n",
-        "- name: TOKEN\n  value: Zk4trT9wq",
-        "x: 1\napi_key: 'Zk4trT9wq'\ny: 2\nkey: z\n",
-        '{"token": "Zk4trT9wq"}',
-        "first token\nsecond\nTOKEN=Zk4trT9wq",
-        "MY_TOKEN=abcd1234\nOTHER_TOKEN=Zk4trT9wq\n",
+        "API_KEY=Zk4trT9wq", "a\nb: 1\nAPI_KEY=Zk4trT9wq\n",
+        "args:\n- --api-key\n- Zk4trT9wq\n- x\n", "- name: TOKEN\n  value: Zk4trT9wq",
+        "x: 1\napi_key: 'Zk4trT9wq'\ny: 2\nkey: z\n", '{"token": "Zk4trT9wq"}',
+        "first token\nsecond\nTOKEN=Zk4trT9wq", "MY_TOKEN=abcd1234\nOTHER_TOKEN=Zk4trT9wq\n",
     ],
-)
+)  # fmt: skip
 def test_a_text_tells_its_secrets_wherever_they_stand(text: str) -> None:
     redactor = Redactor()
     learn_from_text(redactor, text)
@@ -314,30 +310,14 @@ def test_a_text_without_one_tells_none() -> None:
 @pytest.mark.parametrize(
     ("name", "secret"),
     [
-        ("PIN", False),
-        ("CARD_PIN", True),
-        ("K_PIN", False),
-        ("url", False),
-        ("WEBHOOK_URI", True),
-        ("DSN", True),
-        ("PROXY_URL", False),
-        ("API_KEY_2", True),
-        ("KEYS", False),
-        ("ALLOW_AUTH", False),
-        ("PRIMARY_KEY", False),
-        ("PASS_WORD", True),
-        ("MY_PASS_WORD", True),
-        ("MYPASSPHRASE", True),
-        ("SOMEAPIKEY", True),
-        ("MASTER_KEYS", True),
-        ("PARTITION_KEYS", False),
-        ("MEMORY_PIN", False),
-        ("CPU_PIN", False),
-        ("NUMA_PIN", False),
-        ("webhook", True),
-        ("2", False),
+        ("PIN", False), ("CARD_PIN", True), ("K_PIN", False), ("url", False), ("WEBHOOK_URI", True),
+        ("DSN", True), ("PROXY_URL", False), ("API_KEY_2", True), ("KEYS", False),
+        ("ALLOW_AUTH", False), ("PRIMARY_KEY", False), ("PASS_WORD", True), ("MY_PASS_WORD", True),
+        ("MYPASSPHRASE", True), ("SOMEAPIKEY", True), ("MASTER_KEYS", True),
+        ("PARTITION_KEYS", False), ("MEMORY_PIN", False), ("CPU_PIN", False), ("NUMA_PIN", False),
+        ("webhook", True), ("2", False),
     ],
-)
+)  # fmt: skip
 def test_names_at_the_border(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
 

@@ -70,10 +70,8 @@ def codes(text: str, **told: Any) -> set[str]:
         ),
         (
             "SD425",
-            f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 "
-            f"--max-num-seqs 128 "
-            f"--max-cudagraph-capture-size $C "
-            f"{MTP.replace('2', '4')}",
+            "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128 --max-cudagraph-capture-size "
+            f"$C {MTP.replace('2', '4')}",
             {"hw": "h200", "concurrency": 128},
         ),
     ],

@@ -46,28 +46,20 @@ def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"concurrency": 8}, "concurrency 4 and 8"),
-        ({"input_tokens": 1200}, "prompt tokens"),
+        ({"concurrency": 8}, "concurrency 4 and 8"), ({"input_tokens": 1200}, "prompt tokens"),
         ({"dataset": "random"}, "prompts sharegpt and random"),
-        ({"engine_version": "0.33.0"}, "engine version"),
-        ({"slots": 2}, "slots 4 and 2"),
-        ({"seed": 2}, "seeds [1] and [2]"),
-        ({"failed": 20}, "20 of 84 requests failed"),
-        ({"client": "b"}, "client a and b"),
-        ({"model": "y"}, "model x and y"),
+        ({"engine_version": "0.33.0"}, "engine version"), ({"slots": 2}, "slots 4 and 2"),
+        ({"seed": 2}, "seeds [1] and [2]"), ({"failed": 20}, "20 of 84 requests failed"),
+        ({"client": "b"}, "client a and b"), ({"model": "y"}, "model x and y"),
     ],
-)
+)  # fmt: skip
 def test_arms_that_differ_are_named_and_get_no_verdict(
     change: dict[str, object], said: str
 ) -> None:
     same = {
-        "dataset": "sharegpt",
-        "engine_version": "0.32.0",
-        "slots": 4,
-        "seed": 1,
-        "client": "a",
+        "dataset": "sharegpt", "engine_version": "0.32.0", "slots": 4, "seed": 1, "client": "a",
         "model": "x",
-    }
+    }  # fmt: skip
     off, on = run(**same), drafted_run(**(same | change))
     report = judge_ab([off], [on], setting([off], [on], {}))
     assert report.verdict == "not comparable"

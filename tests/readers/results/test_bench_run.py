@@ -463,17 +463,10 @@ def test_a_server_that_hangs_at_the_first_signal_is_ended(engine: str, tmp_path:
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
     arm = {"name": "off", "argv": [sys.executable, "-c", "raise SystemExit(3)"]}
     plan = {
-        "hardware": "gb10",
-        "model": "m",
-        "engine": "vllm",
-        "url": "http://127.0.0.1:9",
-        "concurrency": 1,
-        "input_tokens": 1,
-        "output_tokens": 1,
-        "requests": 1,
-        "warmup": 0,
+        "hardware": "gb10", "model": "m", "engine": "vllm", "url": "http://127.0.0.1:9",
+        "concurrency": 1, "input_tokens": 1, "output_tokens": 1, "requests": 1, "warmup": 0,
         "arms": [arm],
-    }
+    }  # fmt: skip
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code != 0

@@ -236,14 +236,10 @@ def test_what_is_no_calibration_is_one_sentence_and_writes_nothing(
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "a: [",
-        "name: m",
-        "!!python/object/apply:os.system [x]",
-        "{name: m, hardware: gb10, runs: [{}]}",
-        "\x00",
+        "", "a: [", "name: m", "!!python/object/apply:os.system [x]",
+        "{name: m, hardware: gb10, runs: [{}]}", "\x00",
     ],
-)
+)  # fmt: skip
 def test_a_broken_machine_file_is_one_sentence(text: str, own_folder: Path) -> None:
     own_folder.mkdir(parents=True)
     (own_folder / "m.yaml").write_text(text)

@@ -346,15 +346,11 @@ def test_two_formats_in_one_file_are_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "empty"),
-        (b"\x89PNG\r\n\x1a\n\xff", "picture"),
-        (b"hello", "no result of"),
-        (b"\x00a", "binary"),
-        (b'{"a":' * 100, "nested deeper"),
-        (b'[{"a": 1}', "cut off"),
+        (b"", "empty"), (b"\x89PNG\r\n\x1a\n\xff", "picture"), (b"hello", "no result of"),
+        (b"\x00a", "binary"), (b'{"a":' * 100, "nested deeper"), (b'[{"a": 1}', "cut off"),
         (b'{"a": 1', "cut off"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_result_is_refused_in_one_sentence(data: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why) as refused:
         read_document(parse("file", data))
