@@ -42,9 +42,9 @@ def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Itera
         about = os.fstat(descriptor)
         if stat.S_ISDIR(about.st_mode):
             raise UnusableFile(name, "is a directory; name the files in it")
-        if not stat.S_ISREG(about.st_mode) and not (
-            _inherited_descriptor(path) is not None and _is_pipe(about)
-        ):
+        is_pipe = stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode)
+        inherited = is_pipe and _inherited_descriptor(path) is not None
+        if not stat.S_ISREG(about.st_mode) and not inherited:
             raise UnusableFile(name, "is not a regular file; only regular files are read")
         if limit is not None and about.st_size > limit:
             raise UnusableFile(name, too_large(about.st_size, limit))
@@ -59,10 +59,6 @@ def _inherited_descriptor(path: str | os.PathLike[str]) -> int | None:
     """The number of a descriptor that the shell opened: `-` as /dev/stdin, `<(command)`."""
     found = _INHERITED.fullmatch(os.fspath(path))
     return None if found is None else int(found.group(1) or found.group(2) or 0)
-
-
-def _is_pipe(about: os.stat_result) -> bool:
-    return stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode)
 
 
 def _open_descriptor(path: str | os.PathLike[str], name: str) -> int:
@@ -103,15 +99,14 @@ def too_large(size: int, limit: int) -> str:
 
 def read_bytes_safely(path: str | os.PathLike[str], limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes. Raises UnusableFile."""
+    name = printable(os.fspath(path))
     with open_safely(path, limit) as stream:
         try:
             data = stream.read(limit + 1)
         except OSError as error:
-            raise UnusableFile(
-                printable(os.fspath(path)), f"cannot be read ({_reason(error)})"
-            ) from None
+            raise UnusableFile(name, f"cannot be read ({_reason(error)})") from None
     if len(data) > limit:
-        raise UnusableFile(printable(os.fspath(path)), too_large(len(data), limit))
+        raise UnusableFile(name, too_large(len(data), limit))
     return data
 
 
@@ -120,9 +115,8 @@ def read_text_safely(path: str | os.PathLike[str], limit: int) -> str:
     try:
         return read_bytes_safely(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UnusableFile(
-            printable(os.fspath(path)), "is not UTF-8 text; save it as UTF-8"
-        ) from None
+        name = printable(os.fspath(path))
+        raise UnusableFile(name, "is not UTF-8 text; save it as UTF-8") from None
 
 
 def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
@@ -172,12 +166,8 @@ def check_plain(data: Any, name: str, where: str = "") -> None:
     if isinstance(data, str):
         text = data.replace("\n", " ").replace("\t", " ")
         if printable(text, len(text)) != text:
-            raise UnusableFile(
-                name,
-                f"{printable(where, 100) or 'the text'}: holds a character that cannot "
-                "be shown "
-                f"({printable(data, 60)})",
-            )
+            what = f"holds a character that cannot be shown ({printable(data, 60)})"
+            raise UnusableFile(name, f"{printable(where, 100) or 'the text'}: {what}")
     elif isinstance(data, dict):
         for key, value in data.items():
             inner = f"{where}.{key}" if where else str(key)

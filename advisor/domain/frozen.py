@@ -26,12 +26,8 @@ class Frozen:
         own = {name: cls.__dict__.get(name, _MISSING) for name in get_annotations(cls)}
         cls.model_fields = {**cls.model_fields, **own}
         cls._names = frozenset(cls.model_fields)
-        cls._needed = frozenset(
-            name for name, default in cls.model_fields.items() if default is _MISSING
-        )
-        cls._defaults = {
-            name: default for name, default in cls.model_fields.items() if default is not _MISSING
-        }
+        cls._defaults = {name: d for name, d in cls.model_fields.items() if d is not _MISSING}
+        cls._needed = cls._names - cls._defaults.keys()
 
     def __init__(self, **given: Any) -> None:
         """Make one by keyword. Raises TypeError for a field that is unknown or missing."""
@@ -39,14 +35,11 @@ class Frozen:
         held.update(self._defaults)
         held.update(given)
         if not self._names.issuperset(given):
-            raise TypeError(
-                f"{type(self).__name__} has no field "
-                f"{', '.join(sorted(given.keys() - self._names))}"
-            )
+            strange = ", ".join(sorted(given.keys() - self._names))
+            raise TypeError(f"{type(self).__name__} has no field {strange}")
         if len(held) != len(self._names):
-            raise TypeError(
-                f"{type(self).__name__} needs {', '.join(sorted(self._needed - given.keys()))}"
-            )
+            missing = ", ".join(sorted(self._needed - given.keys()))
+            raise TypeError(f"{type(self).__name__} needs {missing}")
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is frozen")
@@ -105,24 +98,20 @@ class Frozen:
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
         """One from our own compiled JSON, checked before: only nested nouns and tuples are made."""
-        makers = _makers(cls)
-        return cls(
-            **{
-                name: makers[name](value) if name in makers and value is not None else value
-                for name, value in data.items()
-            }
-        )
+        given, makers = dict(data), _makers(cls)
+        for name in makers.keys() & given.keys():
+            if given[name] is not None:
+                given[name] = makers[name](given[name])
+        return cls(**given)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         from pydantic_core import PydanticCustomError, core_schema
 
-        fields = {
-            name: core_schema.typed_dict_field(
-                handler.generate_schema(kind), required=name in cls._needed
-            )
-            for name, kind in _hints(cls).items()
-        }
+        fields = {}
+        for name, kind in _hints(cls).items():
+            schema = handler.generate_schema(kind)
+            fields[name] = core_schema.typed_dict_field(schema, required=name in cls._needed)
         table = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
 
         def make(data: Any, inner: Callable[[Any], Any]) -> Any:

@@ -6,10 +6,10 @@ candidate a tier its k is fixed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from advisor.domain.nouns import AdvisorError, Engine, Plan
+from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.versions import before
 from advisor.engines import get
 from advisor.engines.sglang import ADAPTIVE_FILE
@@ -30,10 +30,11 @@ class KRangeArguments(NamedTuple):
 
 def schedule_arguments(plan: Plan, ranges: Ranges) -> KRangeArguments:
     """The arguments for a plan with these ranges. Raises AdvisorError for one k only."""
-    write = _WRITERS.get(plan.engine)
-    if write is None:
-        raise AdvisorError(f"{plan.engine} takes one k for all batch sizes")
-    return write(plan, ranges)
+    if plan.engine == "vllm":
+        return _vllm(plan, ranges)
+    if plan.engine == "sglang":
+        return _sglang(plan, ranges)
+    raise AdvisorError(f"{plan.engine} takes one k for all batch sizes")
 
 
 def files(plan: Plan) -> dict[str, str]:
@@ -61,17 +62,7 @@ def _vllm(plan: Plan, ranges: Ranges) -> KRangeArguments:
 def _sglang(plan: Plan, ranges: Ranges) -> KRangeArguments:
     adaptive = plan.model_copy(update={"k_schedule": tuple(ranges)})
     launch = get(plan.engine).to_launch(adaptive)
-    told = [
-        part
-        for flag in launch.flags
-        if flag.name.startswith(STEPS)
-        for part in (flag.name, *((flag.value,) if flag.value is not None else ()))
-    ]
+    flags = [flag for flag in launch.flags if flag.name.startswith(STEPS)]
+    told = [part for flag in flags for part in (flag.name, flag.value) if part is not None]
     ((name, text),) = files(adaptive).items()
     return KRangeArguments(tuple(told), name, text)
-
-
-_WRITERS: dict[Engine, Callable[[Plan, Ranges], KRangeArguments]] = {
-    "vllm": _vllm,
-    "sglang": _sglang,
-}

@@ -136,15 +136,10 @@ class LaunchReader(Writer):
 
     def _model_flag(self, token: Token) -> Flag:
         return Flag(
-            name=self.MODEL_FLAGS[0],
-            raw="",
-            value=token.text,
-            line=token.line,
-            column=token.column,
-            span=token.span,
-            value_span=token.span,
+            name=self.MODEL_FLAGS[0], raw="", value=token.text, line=token.line,
+            column=token.column, span=token.span, value_span=token.span,
             unresolved=token.unresolved,
-        )
+        )  # fmt: skip
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         """The image that is none of the engine's own; None for those and where none is named."""

@@ -83,9 +83,8 @@ class LlamaServerAdapter(Adapter):
     def resolve_version(self, text: str | None) -> VersionMatch:
         """bNNNN, a commit, an image tag, a semantic version -> catalogue interval."""
         if self._engine == "ik_llama.cpp":
-            return VersionMatch(
-                None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options"
-            )
+            note = "ik_llama.cpp has no catalogue; it is read with llama.cpp's options"
+            return VersionMatch(None, False, note)
         return resolve_build(self.catalogue.notes["builds"], text)
 
     def label(self, version: str | None, asked: str | None = None) -> str:
@@ -100,9 +99,8 @@ class LlamaServerAdapter(Adapter):
     def _reader(self, version: VersionMatch) -> Reader:
         if self._engine == "ik_llama.cpp":
             return Reader(self.catalogue, None, None, IK_SWITCHES, IK_VALUES)
-        return Reader(
-            self.catalogue, version.version, later_build(self.catalogue.notes["builds"], version)
-        )
+        also = later_build(self.catalogue.notes["builds"], version)
+        return Reader(self.catalogue, version.version, also)
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         image = (container.image or "").lower() if container is not None else ""
@@ -208,26 +206,22 @@ class LlamaServerAdapter(Adapter):
     def to_launch(self, plan: Plan) -> Launch:
         """Return the launch of a plan. Raises AdvisorError for ik_llama.cpp, which is only read."""
         if plan.engine == "ik_llama.cpp":
-            raise AdvisorError(
-                "launches for ik_llama.cpp are read but not written: ask for llama-server"
-            )
+            why = "launches for ik_llama.cpp are read but not written: ask for llama-server"
+            raise AdvisorError(why)
         return super().to_launch(plan)
 
     def _write_model(self, model: str) -> tuple[Flag, ...]:
         """A path is -m; a repository, with or without :file or :quant, is -hf."""
-        if model.startswith(("/", "./", "../", "~")) or (
-            model.endswith(".gguf") and ":" not in model
-        ):
+        bare = model.endswith(".gguf") and ":" not in model
+        if bare or model.startswith(("/", "./", "../", "~")):
             return (Flag(name="--model", raw="-m", value=model),)
         if model.startswith(("http://", "https://")):
             return (Flag(name="--model-url", raw="-mu", value=model),)
-        repository, _, file = model.partition(":")
-        if file.endswith(".gguf"):
-            return (
-                Flag(name="--hf-repo", raw="-hf", value=repository),
-                Flag(name="--hf-file", raw="-hff", value=file),
-            )
-        return (Flag(name="--hf-repo", raw="-hf", value=model),)
+        name, _, file = model.partition(":")
+        if not file.endswith(".gguf"):
+            return (Flag(name="--hf-repo", raw="-hf", value=model),)
+        whole = Flag(name="--hf-file", raw="-hff", value=file)
+        return (Flag(name="--hf-repo", raw="-hf", value=name), whole)
 
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
         given = {name for name, _ in plan.extra}
@@ -248,9 +242,8 @@ class LlamaServerAdapter(Adapter):
             rows += [(K_TYPE, plan.kv_cache_dtype), (V_TYPE, plan.kv_cache_dtype)]
         if JINJA not in given:
             rows.append((JINJA, None))
-        return rows + (
-            self._write_speculation(plan, version, given) if plan.method != "none" else []
-        )
+        speculates = plan.method != "none"
+        return rows + (self._write_speculation(plan, version, given) if speculates else [])
 
     def _write_speculation(self, plan: Plan, version: str | None, given: set[str]) -> Extras:
         if plan.k_schedule:

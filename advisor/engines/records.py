@@ -53,11 +53,8 @@ class Records:
 
     def json_fields(self, config: str, version: str | None = None) -> tuple[str, ...]:
         """Return the keys of a JSON option that a release knows."""
-        return tuple(
-            n
-            for n, record in self._config(config).items()
-            if self._state(record, version) is not None
-        )
+        rows = self._config(config).items()
+        return tuple(name for name, row in rows if self._state(row, version) is not None)
 
     def env(self, name: str, version: str | None = None) -> dict[str, Any] | None:
         """A variable that the engine reads: {type, default, span}, or None."""
@@ -72,18 +69,14 @@ class Records:
     def _env_options(self) -> dict[str, tuple[str, bool]]:
         table: dict[str, tuple[str, bool]] = {}
         for name, record in self._records.items():
-            for state in (
-                {"env": change["env"]} for _, change in record.get("was", ()) if change.get("env")
-            ):
-                table.setdefault(
-                    state["env"], (name, "_NO_" in state["env"] and bool(record.get("neg")))
-                )
-            if record.get("env"):
-                table[record["env"]] = (name, False)
-                if record.get("neg"):
-                    table.setdefault(
-                        record["env"].replace("LLAMA_ARG_", "LLAMA_ARG_NO_"), (name, True)
-                    )
+            has_off, env = bool(record.get("neg")), record.get("env")
+            for _, change in record.get("was", ()):
+                if old := change.get("env"):
+                    table.setdefault(old, (name, "_NO_" in old and has_off))
+            if env:
+                table[env] = (name, False)
+                if has_off:
+                    table.setdefault(env.replace("LLAMA_ARG_", "LLAMA_ARG_NO_"), (name, True))
         return table
 
     def _normal(self, token: str) -> str:

@@ -99,9 +99,7 @@ class VllmAdapter(Adapter):
 
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
         rows: Extras = []
-        if plan.tool_call_parser is not None and not any(
-            name == AUTO_TOOLS for name, _ in plan.extra
-        ):
+        if plan.tool_call_parser is not None and AUTO_TOOLS not in dict(plan.extra):
             rows.append((AUTO_TOOLS, None))
         if plan.method != "none":
             rows.append((CONFIG, json.dumps(self._config(plan, version), separators=(",", ":"))))
@@ -142,18 +140,11 @@ def verifies_adaptively(plan: Plan) -> bool:
 
 def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:
     """(the merged speculative JSON, all other entries). Broken JSON stays among the others."""
-    mine: Extras = []
-    rest: Extras = []
+    parts: tuple[Extras, Extras] = ([], [])
     for name, value in extra:
-        if (
-            name in SHORTHAND
-            or name.startswith(CONFIG + ".")
-            or (name == CONFIG and spec.is_object(value))
-        ):
-            mine.append((name, value))
-        else:
-            rest.append((name, value))
-    return merge_json(mine, CONFIG), rest
+        whole = name == CONFIG and spec.is_object(value)
+        parts[whole or name in SHORTHAND or name.startswith(CONFIG + ".")].append((name, value))
+    return merge_json(parts[1], CONFIG), parts[0]
 
 
 def merge_json(rows: Extras, option: str) -> dict[str, Any]:

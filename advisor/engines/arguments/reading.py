@@ -160,28 +160,19 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
         match, known = reader.match(name)
         own = match is None and name in reader.switches | reader.valued
         values: list[Token] = []
+        stands_alone = match is not None and match.option.takes_value is False
         if equals:
             values, known = [token._replace(text=inline)], False
-        elif name in reader.switches:
-            pass
-        elif match is None or match.option.takes_value is not False:
-            follows = tokens[at] if at < len(tokens) else None
-            if follows is not None and (
-                not is_flag(follows)
-                or (match is not None and not _is_option(match, follows, reader))
-            ):
+        elif name not in reader.switches and not stands_alone and at < len(tokens):
+            follows = tokens[at]
+            # an option behind an option: the value was forgotten (a bare -fa)
+            takes_any = match is not None and match.option.type != "int"
+            if not is_flag(follows) or (takes_any and reader.match(follows.text)[0] is None):
                 values = [follows]
                 at += 1
-        switch = (
-            name if match is not None and match.option.takes_value is False and not equals else ""
-        )
+        switch = name if stands_alone and not equals else ""
         flags.append(make_flag(token, name, match, known or own, values))
     return seen.walk()
-
-
-def _is_option(match: Match, follows: Token, reader: Reader) -> bool:
-    """Whether what follows is an option of its own: the value was forgotten (a bare -fa)."""
-    return reader.match(follows.text)[0] is not None or match.option.type == "int"
 
 
 def make_flag(
@@ -206,19 +197,12 @@ def make_flag(
         if first == token.span and "=" in token.text:  # --x=v: the tail of the one argument
             value_span = Span(start=token.span.end - len(values[0].text), end=token.span.end)
     return Flag(
-        name=canonical,
-        raw=name,
-        value=value,
-        known=known,
-        origin="cli",
-        line=token.line,
-        column=token.column,
-        span=span,
-        value_span=value_span,
+        name=canonical, raw=name, value=value, known=known, origin="cli", line=token.line,
+        column=token.column, span=span, value_span=value_span,
         unresolved=token.unresolved or any(v.unresolved for v in values),
         places=values[0].places if len(values) == 1 else (),
         name_at=token.span.start if token.span is not None else -1,
-    )
+    )  # fmt: skip
 
 
 def switch_value(value: str | None, negated: bool) -> str | None:
@@ -241,26 +225,15 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
             rest.append(var)
             continue
         name, negated = target
-        option = reader.catalogue.option(name, reader.version) or reader.catalogue.option(name)
-        value = var.value
-        if option is not None and option.takes_value is False:
-            value = switch_value(value, negated)
-        flags.append(
-            Flag(
-                name=name,
-                raw=var.name,
-                value=value,
-                known=option is not None
-                and not option.removed
-                and reader.catalogue.option(name, reader.version) is not None,
-                origin="env",
-                line=var.line,
-                column=var.column,
-                span=var.span,
-                value_span=var.value_span,
-                unresolved=var.unresolved,
-            )
-        )
+        here = reader.catalogue.option(name, reader.version)
+        option = here or reader.catalogue.option(name)
+        alone = option is not None and option.takes_value is False
+        value = switch_value(var.value, negated) if alone else var.value
+        flags.append(Flag(
+            name=name, raw=var.name, value=value, known=here is not None and not here.removed,
+            origin="env", line=var.line, column=var.column, span=var.span,
+            value_span=var.value_span, unresolved=var.unresolved,
+        ))  # fmt: skip
     return tuple(flags), tuple(rest)
 
 
@@ -278,31 +251,20 @@ def mapping_flags(
         else:
             match, known = None, False
         if match is None and key.text.startswith("LLAMA_ARG_"):
-            made, _ = env_flags([_as_env(key, value)], reader)
+            var = EnvVar(name=key.text, value=value.text if value else None, span=key.span)
+            var = var.model_copy(update={"line": key.line, "column": key.column})
+            made, _ = env_flags([var], reader)
             flags += [flag.model_copy(update={"origin": origin}) for flag in made]
             if made:
                 continue
         if origin == "ini" and reader.catalogue.style == "llama" and "_" in key.text:
             known = False  # a preset's keys are compared as they stand
-        flag = make_flag(
-            key, name if match is not None else key.text, match, known, [value] if value else []
-        )
+        spelled = name if match is not None else key.text
+        flag = make_flag(key, spelled, match, known, [value] if value else [])
         flags.append(flag.model_copy(update={"origin": origin, "raw": key.text}))
     return tuple(flags)
 
 
 def _key_spellings(key: str) -> tuple[str, ...]:
-    if key.startswith("-"):
-        return (key,)
     dashed = key.replace("_", "-")
-    return (f"--{dashed}", f"-{dashed}", f"--{key}")
-
-
-def _as_env(key: Token, value: Token | None) -> EnvVar:
-    return EnvVar(
-        name=key.text,
-        value=value.text if value else None,
-        line=key.line,
-        column=key.column,
-        span=key.span,
-    )
+    return (key,) if key.startswith("-") else (f"--{dashed}", f"-{dashed}", f"--{key}")

@@ -65,9 +65,8 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
             return name
     if not draft or draft == model:
         return "mtp" if own_mtp(draft or model) or not word else "draft_model"
-    same = (
-        draft.rstrip("/").rpartition("/")[2] == model.rstrip("/").rpartition("/")[2]
-    )  # the checkpoint itself, by its path
+    # the checkpoint itself, by its path
+    same = draft.rstrip("/").rpartition("/")[2] == model.rstrip("/").rpartition("/")[2]
     if not word and ((same and own_mtp(draft)) or _ASSISTANT.search(draft)):
         return "mtp"
     return "draft_model"
@@ -101,14 +100,10 @@ def read(
 def _schedule(rows: Any) -> tuple[tuple[int, int, int], ...] | None:
     if not isinstance(rows, list) or not rows:
         return None
-    if not all(
-        isinstance(row, list)
-        and len(row) == 3
-        and all(type(part) is int and within(part, DEPTH) for part in row)
-        for row in rows
-    ):
+    if not all(isinstance(row, list) and len(row) == 3 for row in rows):
         return None
-    return tuple((row[0], row[1], row[2]) for row in rows)
+    whole = all(type(part) is int and within(part, DEPTH) for row in rows for part in row)
+    return tuple((row[0], row[1], row[2]) for row in rows) if whole else None
 
 
 def write(plan: Plan) -> dict[str, Any]:
