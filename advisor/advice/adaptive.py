@@ -15,7 +15,7 @@ from math import exp, log
 from advisor.advice import decide, judge
 from advisor.advice.rivals import SURE
 from advisor.advice.wording import reason, whole_percent
-from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
+from advisor.domain.nouns import Candidate, Estimate, Facts, Finding, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.vllm import ADAPTIVE, verifies_adaptively
@@ -44,7 +44,7 @@ def trial(facts: Facts, fixed: Sequence[Candidate]) -> tuple[tuple[Candidate, ..
     candidate = judge.judge(facts, with_adaptive(block.plan), estimate)
     more = _log_gain(facts, block.estimate) + ratio.log - _log_gain(facts, best.estimate)
     better = ratio.beside(more, None if block is best else block.estimate.output_tok_s.speedup)
-    stops = [f for f in candidate.findings if f.code == REFUSED and f.severity != "info"]
+    stops = _stops(candidate)
     pays = better >= SURE and not stops and not decide.vetoes(candidate.findings)
     text = (
         f"No adaptive verification here: {stops[0].message}"
@@ -82,6 +82,20 @@ def price(facts: Facts, plan: Plan) -> Ratio:
     requests = memory.replica(facts, plan).concurrency or 1
     seen = ratio_at(min(requests, plan.max_num_seqs or requests) * (plan.k + 1.0))
     return seen._replace(log=seen.log + max(gains) - gains[-1])
+
+
+def over_loads(facts: Facts, plan: Plan, requests: Sequence[int]) -> list[float]:
+    """Log of adaptive over fixed at each load, none where it is not surely faster in the mean."""
+    if not runs(facts, plan) or _stops(judge.judge(facts, with_adaptive(plan), None)):
+        return []
+    ratios = [price(facts.model_copy(update={"concurrency": n}), plan) for n in requests]
+    mean = sum(ratio.log for ratio in ratios) / len(ratios)
+    sure = max(ratios, key=lambda ratio: ratio.sd).beside(mean) >= SURE
+    return [ratio.log for ratio in ratios] if sure else []
+
+
+def _stops(candidate: Candidate) -> list[Finding]:
+    return [f for f in candidate.findings if f.code == REFUSED and f.severity != "info"]
 
 
 def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:

@@ -4,9 +4,11 @@ owner's runs.
 
 from __future__ import annotations
 
+import json
 from math import log
 
 import pytest
+from cli_run import run
 
 from advisor import recommend
 from advisor.advice.rivals import SURE
@@ -111,3 +113,18 @@ def test_older_releases_have_none_of_it(version: str) -> None:
         thinking=False, concurrency=256, what_if=False,
     )  # fmt: skip
     assert not any("daptive verification" in reason.text for reason in answer.reasons)
+
+
+@pytest.mark.parametrize(("loads", "adaptive"), [("4..16", False), ("64..256", True)])
+def test_a_range_of_loads_is_verified_adaptively_where_it_is_surely_faster(
+    loads: str, adaptive: bool
+) -> None:
+    """vllm#52362 again: one launch for the few requests, and one for the many."""
+    ran = run(
+        "recommend", "--hw", "mi355x", "--gpus", "8", "--tp", "8", "--engine", "vllm@0.33.0",
+        "--model", "deepseek-v4-flash", "--workload", "chat", "--ctx", "256",
+        "--concurrency", loads, "--format", "json",
+    )  # fmt: skip
+    told = json.loads(ran.out)
+    assert told["decision"] == "on"
+    assert ('"enable_adaptive_verification":true' in told["launch"]["text"]) is adaptive

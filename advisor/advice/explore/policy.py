@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import TYPE_CHECKING
 
-from advisor.advice import decide, judge
+from advisor.advice import adaptive, decide, judge
 from advisor.advice.explore.k_ranges import AXIS
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import LoadPoint, Policy, Sweep
@@ -45,6 +46,10 @@ def choose_policy(swept: Sweep) -> Policy:
     plan = [point.plan for point in able][-1]
     if ranges.pays:
         plan = plan.model_copy(update={"k_schedule": ranges.rows})
+    elif more := adaptive.over_loads(swept.facts, plan, [row.requests for row in ranges.loads]):
+        plan, pairs = adaptive.with_adaptive(plan), zip(ranges.loads, more, strict=True)
+        rows = tuple(row.model_copy(update={"gain": row.gain * exp(log)}) for row, log in pairs)
+        ranges = ranges.model_copy(update={"loads": rows})
     points = (
         load.point(row.k, ranges.method) for load, row in zip(served, ranges.loads, strict=True)
     )
@@ -71,7 +76,8 @@ def as_advice(policy: Policy, advice: Advice) -> Advice:
     """The answer at the largest load with the policy's launch, in every form that an answer has."""
     loads, runs = policy.ranges.loads, policy.decision == "on"
     plain, plan = _plain(_loads_with_points(policy.sweep)[-1]), policy.plan
-    (estimate,) = judge.estimate_plans(advice.facts, [plan])
+    (block,) = judge.estimate_plans(advice.facts, [plan])
+    estimate = adaptive.reprice(advice.facts, plan, block)
     worst = min(loads, key=lambda load: load.gain / load.best_gain)
     unsure = f"not surely a gain at {', '.join(map(str, policy.unsure))}; "
     text = (

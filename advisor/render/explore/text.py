@@ -33,7 +33,7 @@ from advisor.render.layout import (
     percent,
     within_lines,
 )
-from advisor.render.text_sections import METHOD_NAMES, run_lines
+from advisor.render.text_sections import METHOD_NAMES, drafts_note, run_lines
 
 PLOT_LINES = 16
 MOST_CHARTS = 4
@@ -230,7 +230,11 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
     asked = f"{loads[0].requests} to {loads[-1].requests} requests"
     name = METHOD_NAMES.get(ranges.method, ranges.method)
     rows = ", ".join(f"{a}-{b}: {k_text(k)}" for a, b, k in ranges.rows)
-    what = f"k by batch size ({rows})" if ranges.pays else f"k={ranges.static_k} throughout"
+    what = (
+        f"k by batch size ({rows})"
+        if ranges.pays
+        else f"k={ranges.static_k} throughout{drafts_note(policy.plan)}"
+    )
     head = {"on": ("ON", "green"), "off": ("OFF", "red"), "measure": ("MEASURE FIRST", "yellow")}
     word, colour = head[policy.decision]
     tail = f": {name}, {what}" if policy.decision != "off" else ""
