@@ -24,6 +24,8 @@ BROKEN = {  # how it was written -> what was meant
     "{\u201cmethod\u201d: \u201cmtp\u201d, \u201cnum_speculative_tokens\u201d: 2}": WHOLE,
     '"method": "mtp", "num_speculative_tokens": 2}': WHOLE,
     "{'a': True, 'b': False, 'c': None}": '{"a": true, "b": false, "c": null}',
+    f"{{{WHOLE}}}": WHOLE,
+    '{"method": "mtp"; "num_speculative_tokens": 2}': WHOLE,
     "a=1, b=2": '{"a": 1, "b": 2}',
     '{"a": [1, {"b": 2': '{"a": [1, {"b": 2}]}',
     '{"a": {"b": "{"}': '{"a": {"b": "{"}}',

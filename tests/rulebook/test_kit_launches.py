@@ -315,26 +315,6 @@ def test_the_setting_of_a_case_has_all_that_tells_regimes_apart() -> None:
     assert setting.total_params_b == model.total_params_b
 
 
-def test_the_setting_of_a_case_of_which_nothing_is_known() -> None:
-    setting = policy.setting_of(case_of("llama-server -m nothing.gguf\n"))
-    assert setting.engine.value == "llama-server" and setting.method.value == "none"
-    assert [getattr(setting, name).value for name in setting._fields[2:13]] == [None] * 11
-    assert not setting.known and not setting.unified and not setting.sparse and not setting.dense
-    assert setting.wide_kv and setting.k == 0 and setting.output > 0
-    assert all(math.isnan(one) for one in (setting.streams, setting.ctx, setting.total_params_b))
-
-
-def test_latent_attention_and_suffix_decoding_are_told_apart() -> None:
-    latent = policy.setting_of(case_of("vllm serve deepseek-ai/DeepSeek-V3\n", hw="h200"))
-    assert latent.latent and not latent.suffix and latent.wide_kv
-    suffix = policy.setting_of(
-        case_of('vllm serve m --speculative-config \'{"method": "suffix"}\'\n')
-    )
-    assert suffix.suffix and suffix.method.value == "ngram"
-    four = policy.setting_of(case_of("vllm serve nvidia/Qwen3-8B-NVFP4\n"))
-    assert not four.wide_kv
-
-
 ROWS: list[tuple[dict[str, Any], bool]] = [
     ({}, True),
     ({"engine": ["vllm"]}, True),

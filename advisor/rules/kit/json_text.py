@@ -53,9 +53,12 @@ def _tries(text: str) -> Iterator[str]:
     yield text.replace("\\", "")
     if text[:1] == text[-1:] and text[:1] in ("'", '"'):
         yield text[1:-1]  # quotes of a shell inside those of another language
+    if text.startswith("{{") and text.endswith("}}"):
+        yield text[1:-1]  # braces doubled for a template that nobody fills
     single = text.replace("'", '"')
     yield single
     yield re.sub(r"\b(True|False|None)\b", lambda found: _TRUTHS[found[0]], single)
+    yield text.replace(";", ",")
     yield re.sub(r"=(?=\s*[\"\d\[{tfn])", ":", text)
     if pairs := re.fullmatch(r"\s*(\w+=\d{1,18})(\s*,\s*\w+=\d{1,18})*\s*", text):
         yield json.dumps({k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", pairs[0])})

@@ -1,21 +1,13 @@
 """What a finding does to the decision, and the sourced numbers that the memory, speed and evidence
 rules compare with.
 
-A speed or evidence finding may carry an `effect` (Finding.effect), which the decision reads:
-
-- "veto": the engine does not run here at all.
-- "k_max": with Finding.k_max, the largest k that published sweeps support here; larger k are set
-  aside.
-- "support": documented gain in this regime. Finding.k_best, where given, is the k that the
-  published sweep prefers there.
-- "loss": documented losses of this very regime.
-- "caution": documented losses nearby, or evidence that conflicts.
+A finding's `effect`, which the decision reads: "veto", the engine does not run here; "k_max", the
+largest k that published sweeps support (larger ones are set aside); "support", a documented gain,
+with the k that its sweep prefers (k_best); "loss", documented losses of this very regime;
+"caution", losses nearby or conflicting evidence. It never raises the severity.
 
 Documented losses are observations of the posterior (prediction/documented.py), which alone decides
 on or off; where they lie, perf/regimes says, to rules and estimate alike.
-A finding without an effect informs only. Effects never raise the severity: a veto may be an `info`
-for a plan that nobody runs yet. The numbers stand in knowledge/rules/{memory,regime,claims}.json,
-each with its source; this module opens none itself (asking.table does) and holds none.
 """
 
 from __future__ import annotations

@@ -36,10 +36,11 @@ def method_alias(case: Case) -> Hits:
     Sources: vllm 0.33.0 vllm/config/speculative.py; vllm-project/vllm-ascend#8623
     """
     place, method = method_flag(case)
-    if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):
+    choices = spec_choices(case, "method")
+    if method is not None and method.endswith("_mtp") and method in choices:
         what, launch = 'Write "method":"mtp".', case.launch
         # every release that takes the old name rewrites it to the new one itself
-        safe = "mtp" in spec_choices(case, "method") and not launch.emitted and launch.fork is None
+        safe = "mtp" in choices and not launch.emitted and launch.fork is None
         short = place is not None and place.name == "--spec-method"
         yield Hit(
             f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
@@ -90,14 +91,15 @@ def spec_config_without_k(case: Case) -> Hits:
     Sources: vllm 0.33.0 vllm/config/speculative.py (_verify_args); vllm-project/vllm#44566
     """
     read = spec_config(case)
-    if read is None or read.data is None or K in read.data:
+    if read is None or not read.data or K in read.data:
         return
-    if read.data.get("method") in OWN_DEFAULT or not read.data:
-        return
+    method = read.data.get("method")
     keys = catalogue(case).json_fields("SpeculativeConfig", catalogued_version(case))
-    if any(key not in keys and nearest(key, keys) == K for key in read.data):
-        return  # misspelt: SD110 says so
-    needed = read.data.get("method") in NEED_K and bool(read.data.get("model"))
+    if method in OWN_DEFAULT or any(
+        key not in keys and nearest(key, keys) == K for key in read.data
+    ):
+        return  # of a misspelt key SD110 speaks
+    needed = method in NEED_K and bool(read.data.get("model"))
     message = "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers"
     what = 'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).'
     if needed:
@@ -124,25 +126,21 @@ def spec_config_without_model(case: Case) -> Hits:
     read = spec_config(case)
     if read is None or not read.data or read.data.get("model") or K not in read.data:
         return
-    if between(release(case), OWN_BY_MODEL, None) is False:
-        return
     method = read.data.get("method")
     if (method is not None and method not in NEED) or flag(case, "--spec-model", "--spec-method"):
         return
-    if method is None:
-        what = 'Add "method":"mtp" where the model has its own MTP head.'
-        yield Hit(
-            "the speculative configuration names neither a method nor a model",
-            flag=read.flag,
-            fix=json_add_fix(case, read.flag, "method", '"mtp"', what),
-        )
+    if between(release(case), OWN_BY_MODEL, None) is False:
         return
-    yield Hit(
-        f"the method '{method}' drafts with a checkpoint of its own, and none is named",
-        flag=read.flag,
-        fix='Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a '
-        "head of its own.",
+    text = f"the method '{method}' drafts with a checkpoint of its own, and none is named"
+    fix = Fix(
+        text='Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a '
+        "head of its own."
     )
+    if method is None:
+        text = "the speculative configuration names neither a method nor a model"
+        what = 'Add "method":"mtp" where the model has its own MTP head.'
+        fix = json_add_fix(case, read.flag, "method", '"mtp"', what)
+    yield Hit(text, flag=read.flag, fix=fix)
 
 
 @rule("SD111", "error", "vllm", versioned=True)

@@ -51,11 +51,9 @@ def spec_type_mtp(case: Case) -> Hits:
     Sources: ggml-org/llama.cpp#22964; ggml-org/llama.cpp#22673; llama-server 0.5.0, run
     """
     found = certain(case, "--spec-type")
-    if found is None or not found.value or between(release(case), SINCE, None) is False:
-        return
-    words = [word.strip() for word in found.value.split(",")]
+    words = [word.strip() for word in ((found.value if found else None) or "").split(",")]
     old = [word for word in words if word in RENAMED]
-    if old:
+    if found is not None and old and between(release(case), SINCE, None) is not False:
         new, safe = ",".join(RENAMED.get(word, word) for word in words), is_release_pinned(case)
         what = f"Write {new} (not on a fork that keeps the old word)."
         yield Hit(
