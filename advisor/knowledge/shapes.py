@@ -9,9 +9,14 @@ from typing import Any
 
 from advisor.domain.nouns import LLM
 from advisor.domain.patterns import lazy_re
+from advisor.domain.sourced import sourced
 from advisor.knowledge.names import key_of
 
 _GGUF = lazy_re(r"^(ud)?(i?q|tq)(\d)(k|ks|km|kl|kxl|xxs|xs|s|m|nl|0|1|kss)?$")
+
+ACTIVE_SHARE = sourced(
+    0.05, "share", "active by total parameters: median of the listed mixtures of 150B up", "derived"
+)
 
 
 def approximate(model: LLM) -> LLM:
@@ -19,7 +24,7 @@ def approximate(model: LLM) -> LLM:
     dense hybrid, 4 % of a large mixture; lm_head 1.5 to 5 %).
     """
     total = float(model.total_params_b or 0.0)
-    active = float(model.active_params_b or total)
+    active = float(model.active_params_b or total * (ACTIVE_SHARE if model.is_moe else 1))
     vocab = model.vocab or 200_000
     sparse = active < 0.7 * total or model.is_moe
     hidden = model.hidden or _near(
