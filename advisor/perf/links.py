@@ -35,7 +35,7 @@ _TWO_LINES = sourced(
         "pcie4": ((5.2, 113, 5.7, 49), (12, 380, 12, 380), (20, 705, 20, 705)),
         "pcie5": ((4.2, 50, 4.2, 26.5), (11, 149, 47, 50), (25, 198, 93, 62)),
         "host": ((18, 69, 18, 69), (18, 149, 47, 69), (25, 198, 93, 69)),
-        "network": ((60, 50, 60, 50), (60, 75, 60, 75), (60, 88, 60, 88)),
+        "network": ((60, 50, 60, 50), (120, 75, 120, 75), (180, 88, 180, 88)),
     },
     "us and us/MB",
     "Lines through the measured all-reduces of tests/perf/all_reduces.csv (aiconfigurator "
@@ -59,6 +59,7 @@ _TCP = sourced(
     "assumed",
 )
 _LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])
+_SHARED = [KINDS.index(name) for name in ("pcie4", "pcie5", "host")]
 _REFERENCE = np.array([_STATED[kind] * 1e9 for kind in KINDS])
 
 
@@ -74,7 +75,10 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     fast = (p.link == P.LINKS.index("nvlink")) | (
         (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
     )
-    size = tokens * p.hidden * 2  # bytes, activations of 16 bits
+    # groups that attend by themselves gather tokens before the experts and scatter them behind:
+    # each is half of an all-reduce
+    half = np.where(p.attention_groups > 1, 0.5, 1.0)
+    size = tokens * p.hidden * 2 * half  # bytes, activations of 16 bits
     # neither kernels of another vendor nor several boards are in the measured tables
     known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, _NVIDIA) & ~beyond
     kind = _kind(p, slow, fast)
@@ -87,9 +91,7 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     latency = latency + np.where(p.is_path(*SMALL_BATCH_PATHS), waits, 0.0)
     other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
     one = np.where(known, all_reduce_seconds(p, kind, size), other)
-    # groups that attend by themselves gather and scatter tokens around the experts alone
-    each = np.where(p.attention_groups > 1, 1.0, 2.0)
-    return np.where(p.tp > 1, each * layers * one, 0.0)
+    return np.where(p.tp > 1, 2 * layers * one, 0.0)
 
 
 def _kind(p: P.Points, slow: Mask, fast: Mask) -> P.Ints:
@@ -103,13 +105,16 @@ def _kind(p: P.Points, slow: Mask, fast: Mask) -> P.Ints:
 
 def all_reduce_seconds(p: P.Points, kind: P.Ints, size: Floats) -> Seconds:
     """One all-reduce of `size` bytes (N,): the quicker of two kernels, each a latency and a rate
-    that goes with the card's own link. Between the measured ranks in the logarithm.
+    that goes with the card's own link. Between the measured ranks in the logarithm. Over PCIe most
+    of the time goes by what shares it, so that a narrower link adds a ring's bytes over it.
     """
     place = np.log2(np.clip(p.tp, 2, 8)) - 1
     low = np.floor(place).astype(int)
     above = (place - low)[:, None]
     lines = _LINES[kind, low] * (1 - above) + _LINES[kind, np.fmin(low + 1, 2)] * above
     reached = imputation.value("link_share") * _REFERENCE[kind]
-    scaled = size * 1e-6 * reached / p.link_bw
+    narrow = np.isin(kind, _SHARED) & (p.link_bw < reached)
+    scaled = size * 1e-6 * np.where(narrow, 1.0, reached / p.link_bw)
+    ring = 2 * (1 - 1 / np.fmax(p.tp, 2.0)) * size * np.fmax(1 / p.link_bw - 1 / reached, 0.0)
     first, second = (lines[:, i] + lines[:, i + 1] * scaled for i in (0, 2))
-    return np.asarray(np.fmin(first, second))
+    return np.asarray(np.fmin(first, second) + np.where(narrow, ring, 0.0))

@@ -59,6 +59,21 @@ def test_two_machines_wait_as_long_as_was_published() -> None:
     assert 20 < all_reduce(2816, **row) <= 72
 
 
+def test_a_narrow_link_adds_its_own_bytes() -> None:
+    """Four CMP 170HX on PCIe 1.1 x4 decode 16 requests of V4-Flash in 55 ms (yunyinbanfu): two
+    waits in each of 43 layers, of 131 kB, take less than that.
+    """
+    row = {"hardware": "cmp-170hx-64gb", "tp": 4, "gpu_count": 4, "interconnect": "pcie"}
+    slow, fast = (all_reduce(65_536, **row | {"hardware": h}) for h in (row["hardware"], "l40s"))
+    assert 86 * slow < 55e3 and slow > fast + 1.5 * 131_072 / 1e9 * 1e6 * 0.9
+
+
+def test_more_machines_wait_longer() -> None:
+    row = {"hardware": "gb10", "interconnect": "roce"}
+    times = [all_reduce(2816, **row, tp=n, gpu_count=n) for n in (2, 4, 8)]
+    assert times[2] - times[1] == pytest.approx(times[1] - times[0], rel=0.3)  # a tree of hops
+
+
 def test_cards_without_peer_access_wait_for_the_host() -> None:
     row = {"tp": 2, "gpu_count": 2, "interconnect": "pcie"}
     near, far = (all_reduce(8192, hardware=name, **row) for name in ("l40s", "rtx4090"))
