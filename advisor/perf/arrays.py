@@ -132,6 +132,8 @@ class Points:
     memory_bytes: Floats
     unified: Floats  # 0/1
     link_bw: Floats  # B/s per device and direction
+    expert_ranks: Floats  # of a server's ranks, that hold whole experts; unknown is one
+    stages: Floats  # of a pipeline that has a batch for each; unknown is one
     attention_groups: Floats  # of a server's ranks, with requests of their own; unknown is one
     # quantisation, bytes per weight
     bytes_mixer: Floats

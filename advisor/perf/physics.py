@@ -20,8 +20,15 @@ from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.links import link_seconds
-from advisor.perf.rates import at, overlap, params, tensor_rates
-from advisor.perf.reads import attention_seconds, reached_experts, serial_attention_seconds, union
+from advisor.perf.rates import at, overlap, params, pipeline_loss, tensor_rates
+from advisor.perf.reads import (
+    attention_seconds,
+    busiest_reads,
+    busiest_tokens,
+    reached_experts,
+    serial_attention_seconds,
+    union,
+)
 
 __all__ = ["Constants", "draft_seconds", "union"]  # imported, and used as of here
 
@@ -74,6 +81,8 @@ def weight_seconds(
     gemm = rates.gemm_share(p, c) * p.tp
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
     expert_ops = 2 * tokens * routed / (ffn_rate * gemm)
+    expert_read = expert_read * busiest_reads(p, distinct)
+    expert_ops = expert_ops * busiest_tokens(p, c)
     dense, experts = overlap(p, dense_read, dense_ops), overlap(p, expert_read, expert_ops)
     small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
@@ -166,10 +175,11 @@ def decode_seconds(
 ) -> Seconds:
     """One decode cycle of an arm: a plain step, or a verify step (`verify_scale`) and drafting."""
     if not spec:
-        return step_seconds(points, constants, batch, np.ones_like(batch), False, context).total
+        plain = step_seconds(points, constants, batch, np.ones_like(batch), False, context).total
+        return plain * pipeline_loss(points)
     terms = step_seconds(points, constants, batch, points.verify_tokens, True, context)
     verify = verify_seconds(points, constants, batch, context, terms)
-    return verify + draft_seconds(points, constants, batch, context)
+    return (verify + draft_seconds(points, constants, batch, context)) * pipeline_loss(points)
 
 
 def verify_seconds(

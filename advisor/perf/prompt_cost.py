@@ -21,12 +21,13 @@ from advisor.perf.rates import (
     at,
     attention_share,
     params,
+    pipeline_loss,
     prompt_rate,
     read_rate,
     soft_max,
     tensor_rates,
 )
-from advisor.perf.reads import attended_keys
+from advisor.perf.reads import attended_keys, busiest_tokens
 
 GRAPH_TOKENS = sourced(512, "tokens", "vLLM: default of max_cudagraph_capture_size", "read")
 GRAPH_REQUESTS = sourced(
@@ -100,11 +101,18 @@ def prefill_seconds(
     mixer, ffn, routed = params(p)
     mixer_rate, ffn_rate = tensor_rates(p)
     mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
+    # a prompt is in one group, whose ranks alone compute its attention; each group takes its part
+    # of the tokens of a step
+    chunk = np.fmin(p.input_tokens, p.max_num_batched_tokens / p.attention_groups)
+    met = np.where(tokens > p.input_tokens, tokens / np.fmax(chunk, 1.0), 1.0)
+    lone = p.attention_groups / np.clip(met, 1.0, p.attention_groups)
+    routed = routed * busiest_tokens(p, c)
     per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
+    per_token = per_token + 2 * mixer * (lone - 1) / mixer_rate / (c.mfu_prefill_dense * p.tp)
     small = p.is_path(*SMALL_BATCH_PATHS)
     tiled = prompt_rate(p) * np.where(p.moe_layers > 0, PROMPT_EXPERTS, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
-    attention = 4 * attended_keys(p, context + tokens / 2)
+    attention = 4 * lone * attended_keys(p, context + tokens / 2)
     rate = np.where(
         small, tiled, np.fmin(2 * attention_share(p, c), PREFILL_ATTENTION_MOST) * p.bf16 * p.tp
     )
@@ -124,4 +132,4 @@ def prefill_seconds(
         p, c, tokens, p.layers
     )
     total = total + host_memory.prompt_seconds(p, c, tokens, reached, spec)
-    return np.where(tokens > 0, total, 0.0)
+    return np.where(tokens > 0, total * pipeline_loss(p), 0.0)

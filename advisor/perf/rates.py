@@ -102,6 +102,12 @@ OVERLAP = sourced(
     "128 tokens on, 6 and 10 fit as well",
     "measured",
 )
+_STAGE_LOSS = sourced(
+    1.2,
+    "ratio, for twice the stages",
+    "TP 8 beside TP 4 x PP 2, GLM-4.7, eight RTX PRO 6000, seven loads (magik6k, 2026-01-29)",
+    "derived",
+)
 LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is listed", "chosen")
 
 
@@ -216,3 +222,8 @@ def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
         p.dense_ffn_params + p.shared_params,
         p.topk * p.expert_params * p.moe_layers,
     )
+
+
+def pipeline_loss(p: P.Points) -> Floats:
+    """How much longer a pipeline's steps take than its stages' work: they wait for each other."""
+    return np.asarray(_STAGE_LOSS ** np.log2(p.stages))

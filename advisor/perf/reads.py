@@ -25,6 +25,20 @@ _NODES = sourced(
     "Quantiles of the standard normal at 1/16, 3/16, ... 15/16",
     "derived",
 )
+_LARGEST = sourced(
+    np.array([0.0, 0.80, 1.19, 1.52, 1.82, 2.10, 2.36]),
+    "standard deviations",
+    "expected largest of 1, 2, 4 ... 64 normal numbers, over their mean: order statistics",
+    "derived",
+)
+_LEAST = 1e-9
+_WHOLE = sourced(
+    0.9,
+    "ratio",
+    "kernels over whole experts by those over parts: prompts of DeepSeek R1, TP 8 on H200, 3.4 ms "
+    "a layer with and 3.1 without expert parallelism (vllm#28887, 2025-11-17)",
+    "derived",
+)
 ALIKE_SHARE = sourced(
     0.5, "share", "own choice: of the experts, where requests of one batch are alike", "chosen"
 )
@@ -36,7 +50,8 @@ def attention_seconds(
 ) -> Seconds:
     """KV bytes are read once per request, operations grow with tokens; windows cut both."""
     bandwidth = read_rate(p, c)
-    # every rank of a group reads MLA's one latent vector for its own heads
+    # groups without a request have nothing to read, and MLA's one vector is read by every rank
+    bandwidth = bandwidth / np.fmax(p.attention_groups / np.fmax(batch, 1.0), 1.0)
     shared = _is_latent(p) & p.is_path(*SERVER_PATHS)
     bandwidth = bandwidth / np.where(shared, p.tp / p.attention_groups, 1.0)
     read = (
@@ -108,6 +123,34 @@ def reached_experts(p: P.Points, c: Constants, batch: Requests, per_request: Tok
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
     independent = batch * (1 + (1 - rho) * (per_request - 1))
     return union(p.experts, p.topk, independent, c.skew)
+
+
+def busiest_reads(p: P.Points, distinct: Floats) -> Floats:
+    """Experts that the busiest rank reads, over an equal share of the `distinct` ones of a layer:
+    whole experts lie on one rank, and the step waits for the last one. Normal approximation (N,).
+    """
+    ranks = p.expert_ranks
+    share, left = distinct / ranks, (p.experts - distinct) / np.fmax(p.experts - 1, 1.0)
+    spread = np.sqrt(np.fmax(share * (1 - 1 / ranks) * left, 0.0))
+    most = np.fmin(share + _highest(ranks) * spread, np.fmin(distinct, p.experts / ranks))
+    return np.where((ranks > 1) & (distinct > 0), most / np.fmax(share, _LEAST), 1.0)
+
+
+def busiest_tokens(p: P.Points, c: Constants) -> Floats:
+    """Time that the busiest rank computes with whole experts, over that of an equal share with a
+    part of each (N,).
+    """
+    width = np.sqrt(np.expm1(c.skew**2))  # of one expert's popularity
+    each = np.fmax(p.experts / p.expert_ranks, 1.0)
+    spread = width * np.sqrt((1 - 1 / p.expert_ranks) / each)
+    most = 1 + _highest(p.expert_ranks) * spread
+    return np.where(p.expert_ranks > 1, np.fmax(_WHOLE * most, 1.0), 1.0)
+
+
+def _highest(ranks: Floats) -> Floats:
+    """Standard deviations of the largest of so many equal shares of one sum (N,)."""
+    places = np.arange(len(_LARGEST))
+    return np.asarray(np.interp(np.log2(ranks), places, _LARGEST), dtype=np.float64)
 
 
 def least_bytes(p: P.Points, batch: Requests) -> Floats:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import drafting, imputation, links, physics, rates, reads
+from advisor.perf import drafting, imputation, links, physics, prompt_cost, rates, reads
 from advisor.perf.constants import Constants, by_path
 from advisor.perf.encoding import encode_rows
 from tests.perf.rows import DENSE
@@ -689,3 +689,30 @@ def test_llama_cpp_keeps_states_beside_a_draft_model_of_a_hybrid(
     assert bool(drafting.replays_states(p)[0]) is kept
     other = point(HYBRID, change, {"spec_method": "mtp"})
     assert not drafting.replays_states(other)[0]
+
+
+@pytest.mark.parametrize(("tokens", "ranks"), [(1, 8), (4, 2), (16, 4), (64, 8)])
+def test_the_busiest_rank_reads_most_of_the_experts(tokens: int, ranks: int) -> None:
+    """Against drawn experts: each token reaches eight of 256, which lie in order on the ranks."""
+    draw, most, reached = np.random.default_rng(5), [], []
+    for _ in range(300):
+        found = np.unique([draw.choice(256, 8, replace=False) for _ in range(tokens)])
+        reached.append(len(found))
+        most.append(np.bincount(found * ranks // 256, minlength=ranks).max())
+    p = point(MIXTURE).replace(expert_ranks=float(ranks))
+    share = reads.busiest_reads(p, np.full(1, np.mean(reached)))[0]
+    assert share == pytest.approx(np.mean(most) / (np.mean(reached) / ranks), rel=0.08)
+    assert reads.busiest_reads(p, np.full(1, 256.0))[0] == 1  # all of them: the same on each
+
+
+def test_a_lone_prompt_has_the_attention_of_one_group() -> None:
+    p = point(MIXTURE, {"tp": "8", "gpu_count": "8", "input_tokens": "4096"})
+    apart = p.replace(attention_groups=8.0)
+    c, before = constants(prefill_call_s=0.0), np.zeros(1)
+    c = dataclasses.replace(c, mfu_prefill=0.2, mfu_prefill_dense=0.5)
+    times = {
+        n: [prompt_cost.prefill_seconds(q, c, np.full(1, n), before, False)[0] for q in (p, apart)]
+        for n in (4096.0, 32_768.0)
+    }
+    assert times[4096.0][1] > 1.2 * times[4096.0][0]  # its ranks alone compute
+    assert times[32_768.0][1] < 1.05 * times[32_768.0][0]  # a prompt for each group

@@ -24,7 +24,7 @@ from advisor.perf.encoding.encode_names import (
 from advisor.perf.encoding.encode_rows import DRAFT_SIZE
 from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
-from advisor.perf.sizes.pools import attention_groups
+from advisor.perf.sizes.pools import attention_groups, expert_ranks
 
 BRIDGED = sourced(2, "GPUs", "NVIDIA: one NVLink bridge joins two cards", "read")
 GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
@@ -204,6 +204,8 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "piecewise": _in_pieces,
     "tp": lambda facts, plan: float(ranks(facts, plan)),
     "attention_groups": lambda _, plan: float(attention_groups(plan)),
+    "expert_ranks": lambda _, plan: float(expert_ranks(plan)),
+    "stages": lambda facts, plan: float(plan.pp if (facts.concurrency or 1) > 1 else 1),
     "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: scaled_value(plan.prefix_caching),
     "plain_caching": lambda _, plan: scaled_value(plan.plain_caching),
