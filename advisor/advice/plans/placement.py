@@ -71,7 +71,11 @@ def runner_up(layouts: Sequence[Layout]) -> str:
     """The layout that comes next and what it costs; "" where there is none."""
     if len(layouts) < 2 or not layouts[0].speed:
         return ""
-    (first, met, top, plain), (other, other_met, speed, other_plain) = layouts[:2]
+    first, met, top, plain = layouts[0]
+    same = [(row.plan.tp, row.plan.pp, attention_groups(row.plan)) for row in layouts]
+    differs = (i for i, sizes in enumerate(same) if sizes != same[0] or split_mode(first))
+    place = next((i for i in differs if i), 1)  # not the same split with whole experts
+    other, other_met, speed, other_plain = layouts[place]
     drafts = " without drafts (SD208)" if split_mode(other) == TENSOR and top > plain else ""
     drafts = " with drafts" if split_mode(first) == TENSOR and speed > other_plain else drafts
     fewer = ", which keeps fewer of the objectives" if other_met < met else ""

@@ -84,7 +84,11 @@ def splits(facts: Facts) -> tuple[Split, ...]:
             f"the GPUs"
         )
     found = ((ranks, gpus // ranks),) if facts.tp else _open_splits(facts, stages)
-    able = tuple(one for one in found if topology.experts(facts, one, experts) is not None)
+    able = tuple(
+        (ranks, servers)
+        for ranks, servers in found
+        if topology.experts(facts, topology.stages(facts, ranks)[0], servers, experts) is not None
+    )
     if not able:
         raise AdvisorError(
             f"{facts.engine} cannot share the experts over --ep {experts} ranks here: use an --ep "
@@ -170,9 +174,10 @@ def too_old(facts: Facts, what: str, table: str = "model_since") -> str | None:
     return f"{engine} {release} {what} {name}, which needs {row['since']} or newer"
 
 
-def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
+def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = None) -> Plan:
     """The plan without speculation, of which all others are made; `groups` of a server's ranks
-    attend for requests of their own. Raises AdvisorError.
+    attend for requests of their own; `stages`: of its pipeline, by the machines if left out. Raises
+    AdvisorError.
     """
     known = methods.habits(facts)
     if not known.writable:
@@ -184,7 +189,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
     named = methods.reference(facts, "none")
     given = facts.request.memory_fraction if facts.request is not None else None
     chat = facts.workload in CHAT_WORKLOADS
-    tp, stages = topology.stages(facts, split[0])
+    tp, pp = (split[0] // stages, stages) if stages else topology.stages(facts, split[0])
     plan = Plan(
         engine=cast(Engine, facts.engine),
         engine_version=facts.engine_version,
@@ -196,7 +201,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
         max_model_len=plan_limits.context(facts),
         memory_fraction=(given or fraction) if known.memory_share else None,
         tp=tp,
-        pp=stages,
+        pp=pp,
         dp=split[1],
         reasoning_parser=reasoning_parser(facts, named.model) if chat else None,
         tool_call_parser=(
@@ -209,7 +214,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
         extra=(
             *((topology.SPLIT_MODE, mode) for mode in topology.split_modes(facts)[:1]),
             *(((DP_SIZE, str(groups)), (DP_ATTENTION, None)) if groups > 1 else ()),
-            *(topology.experts(facts, split, topology.asked_parts(facts, "ep") or 1) or ()),
+            *(topology.experts(facts, tp, split[1], topology.asked_parts(facts, "ep") or 1) or ()),
             *topology.flags(facts, split[0]),
             *_model_flags(facts, named.model),
             *plan_limits.shared_context(facts),
@@ -235,16 +240,28 @@ def _arms(facts: Facts, base: Plan, pick: Callable[[Sequence[int]], int]) -> lis
 
 def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
     """The plans without speculation of one split: under llama.cpp by layers and by tensors (with a
-    KV cache of 16 bits, llama.cpp#21788); under SGLang also with attention apart for MLA.
+    KV cache of 16 bits, llama.cpp#21788); else also with pipeline stages, under SGLang with
+    attention apart for MLA, and each with whole experts on a rank, where the engine takes them.
     """
     plan = base_plan(facts, split)
-    if _attends_apart(facts, split):
-        return plan, base_plan(facts, split, split[0])
+    if traits(plan.engine).replicas:
+        plans = [base_plan(facts, split, 1, n) for n in topology.more_stages(facts, split)]
+        apart = (base_plan(facts, split, split[0]),) if _attends_apart(facts, split) else ()
+        plans = [plan, *apart, *plans]
+        return (*plans, *(made for one in plans if (made := _with_experts(facts, one))))
     if topology.TENSOR not in topology.split_modes(facts) or plan.kv_cache_dtype:
         return (plan,)
     others = (row for row in plan.extra if row[0] != topology.SPLIT_MODE)
     tensor = ((topology.SPLIT_MODE, topology.TENSOR), *others)
     return plan, plan.model_copy(update={"extra": tensor})
+
+
+def _with_experts(facts: Facts, plan: Plan) -> Plan | None:
+    """The plan with whole experts on each rank, where that is possible and open."""
+    rows = topology.experts(facts, plan.tp, plan.dp, plan.tp)
+    if not rows or topology.asked_parts(facts, "ep") is not None:
+        return None
+    return plan.model_copy(update={"extra": (*plan.extra, *rows)})
 
 
 def _attends_apart(facts: Facts, split: Split) -> bool:

@@ -100,16 +100,30 @@ def asked_parts(facts: Facts, name: str) -> int | None:
     return parts
 
 
-def experts(facts: Facts, split: Split, ranks: int) -> tuple[tuple[str, str | None], ...] | None:
+def more_stages(facts: Facts, split: Split) -> tuple[int, ...]:
+    """Pipeline stages to try in one host beside none, where neither they nor a tp were asked for
+    and each has requests of its own.
+    """
+    only = facts.model.only_tp if facts.model is not None else None
+    given = facts.tp or only or asked_parts(facts, "pp")
+    if given or boards(facts) > 1 or split[0] * split[1] != facts.gpus:
+        return ()
+    most = min(split[0], (facts.concurrency or 1) // split[1])
+    return tuple(n for n in range(2, most + 1) if split[0] % n == 0)
+
+
+def experts(
+    facts: Facts, tp: int, servers: int, ranks: int
+) -> tuple[tuple[str, str | None], ...] | None:
     """The options that share whole experts over so many ranks of a server; None where the model has
     none, or the engine does not take as many: vLLM takes all ranks of all its replicas.
     """
-    rows, (tp, _) = traits(facts.engine).experts, stages(facts, split[0])
+    rows = traits(facts.engine).experts
     if ranks == 1:
         return ()
     if facts.shape is None or not facts.shape.moe_layers or not rows or tp % ranks:
         return None
-    if (split[1] > 1 or tp > ranks) and not any(value for _, value in rows):
+    if (servers > 1 or tp > ranks) and not any(value for _, value in rows):
         return None
     return tuple((name, value and value.format(ranks=ranks)) for name, value in rows)
 

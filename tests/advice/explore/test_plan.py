@@ -110,6 +110,32 @@ def mixes(count: int, seed: int) -> list[WorkMix]:
     return made
 
 
+@pytest.mark.parametrize(
+    ("hardware", "gpus", "model", "engine", "load"),
+    [
+        ("h200", 2, "qwen3.6-27b", "vllm", 64),
+        ("h200", 4, "qwen3.6-35b-a3b", "sglang", 128),
+        ("h100-sxm", 8, "llama-3.3-70b", "vllm", 32),
+        ("rtx-pro-6000", 4, "qwen3-32b", "vllm", 128),
+        ("l40s", 4, "qwen3.6-27b", "sglang", 64),
+        ("rtx3090", 4, "qwen3-8b", "vllm", 16),
+    ],
+)
+def test_two_servers_for_one_load_are_not_sold(
+    hardware: str, gpus: int, model: str, engine: str, load: int
+) -> None:
+    """Two classes alike are one load: what two servers of half the GPUs reach, one layout of all
+    reaches, too.
+    """
+    of_class = {"concurrency": load, "ctx_tokens": 1024, "output_tokens": 512}
+    classes = tuple(WorkClass(name=name, **of_class) for name in ("first", "second"))
+    asked = {"hardware": hardware, "gpus": gpus, "model": model, "engine": engine}
+    made = plan_mix(WorkMix(classes=classes, **asked))
+    assert made.chosen < 2
+    gains = [one.gain.p50 for one in made.layouts if one.gain is not None]
+    assert len(gains) > 2 and max(gains[2:]) < 1.03 * max(gains[:2])
+
+
 @pytest.mark.slow
 def test_memory_adds_up_on_a_thousand_random_mixes() -> None:
     """Servers on one GPU never take more than it gives, with whichever of their plans; those that
