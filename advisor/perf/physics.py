@@ -179,7 +179,9 @@ def decode_seconds(
         return plain * pipeline_loss(points)
     terms = step_seconds(points, constants, batch, points.verify_tokens, True, context)
     verify = verify_seconds(points, constants, batch, context, terms)
-    return (verify + draft_seconds(points, constants, batch, context)) * pipeline_loss(points)
+    # the last stage drafts while the others wait for their turn
+    drafts = draft_seconds(points, constants, batch, context) * points.stages
+    return (verify + drafts) * pipeline_loss(points)
 
 
 def verify_seconds(

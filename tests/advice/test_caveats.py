@@ -392,7 +392,7 @@ def test_sixteen_of_eight_a_machine_are_two_machines(engine: str, ranks: tuple[i
 
 def test_stages_are_priced_as_one_machine_that_takes_turns() -> None:
     """Two machines with half of the layers each step as fast as one with all of them; they serve
-    more only where two batches run at once.
+    more only where two batches run at once, which wait for each other (1.2: rates.py).
     """
 
     def plain(gpus: int, concurrency: int) -> float:
@@ -410,7 +410,7 @@ def test_stages_are_priced_as_one_machine_that_takes_turns() -> None:
         return judge.estimate_plans(facts, [plan])[0].output_tok_s.baseline or 0.0
 
     assert plain(16, 1) == pytest.approx(plain(8, 1), rel=0.02)
-    assert plain(16, 64) == pytest.approx(2 * plain(8, 32), rel=0.05)
+    assert plain(16, 64) == pytest.approx(2 / 1.2 * plain(8, 32), rel=0.05)
 
 
 def test_replicas_of_two_machines_are_those_of_one_on_each() -> None:

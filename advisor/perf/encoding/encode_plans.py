@@ -190,6 +190,12 @@ def _link(facts: Facts, plan: Plan) -> str:
     return facts.interconnect or ""
 
 
+def _load(facts: Facts) -> int:
+    """Requests of the whole question: a step sees those of its own batch alone."""
+    asked = facts.request.concurrency if facts.request is not None else 1
+    return max(asked, facts.concurrency or 1)
+
+
 def _in_pieces(_: Facts, plan: Plan) -> float:
     """vLLM's schedule by batch size gives up FULL graphs on the V1 runner."""
     return 1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
@@ -205,7 +211,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "tp": lambda facts, plan: float(ranks(facts, plan)),
     "attention_groups": lambda _, plan: float(attention_groups(plan)),
     "expert_ranks": lambda _, plan: float(expert_ranks(plan)),
-    "stages": lambda facts, plan: float(plan.pp if (facts.concurrency or 1) > 1 else 1),
+    "stages": lambda facts, plan: float(plan.pp if _load(facts) > 1 else 1),
     "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: scaled_value(plan.prefix_caching),
     "plain_caching": lambda _, plan: scaled_value(plan.plain_caching),
