@@ -563,10 +563,11 @@ def test_a_block_drafter_runs_beside_dp_attention_from_its_release_on(
     release: str, head: str | None
 ) -> None:
     """SGLang 0.5.22, 0.5.23 arg_groups/speculative_hook.py: refused, then the head alone."""
-    asked = {"hardware": "b200", "gpus": 8, "model": "kimi-k2.5", "engine": "sglang"}
-    advice = recommend(**asked, engine_version=release, method="dflash", concurrency=128)
-    words = advice.launch.argv
-    assert advice.decision == "on" and "DFLASH" in words
+    asked = {"hardware": "h200", "gpus": 8, "model": "kimi-k2.5", "engine": "sglang"}
+    asked |= {"concurrency": 256, "ctx_tokens": 1024, "output_tokens": 1024}
+    advice = recommend(**asked, engine_version=release, method="dflash")
+    words = advice.launch_on.argv
+    assert "DFLASH" in words
     assert ("--enable-dp-attention" in words) == (head is not None)
     assert head is None or head in words
     assert not [f for f in advice.plan_findings if f.severity == "error"]

@@ -120,7 +120,7 @@ def test_the_layout_and_the_next_one_are_named() -> None:
     advice = _ask(hardware="h200", model="qwen3.6-27b", concurrency=256, gpus=8)
     told = [reason.text for reason in advice.reasons if reason.text.startswith("Layout:")]
     assert len(told) == 1 and told[0].startswith(f"Layout: TP {advice.plan.tp} x DP 8 by")
-    assert re.search(r"; next TP \d x [PD]P \d( x DP \d)?, -", told[0])
+    assert "; next TP 2 x DP 4, -" in told[0]
     one = _ask(hardware="h200", model="qwen3.6-27b", concurrency=256, gpus=1)
     assert not any(reason.text.startswith("Layout:") for reason in one.reasons)
 
@@ -404,6 +404,24 @@ def test_stages_keep_one_copy_of_latent_keys() -> None:
         pools.append(memory.bill(facts, plan).kv_tokens)
     assert pools[1] == pytest.approx(2 * pools[0], rel=0.05)
     assert pools[2] == pytest.approx(8 * pools[0], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "link", "tried"),  # vLLM's documentation: stages where there is no NVLink
+    [
+        ("h200", None, False),
+        ("l40s", None, True),
+        ("rtx3090", None, True),
+        ("rtx3090", "nvlink", False),
+        ("h100-sxm", "pcie", True),
+    ],
+)
+def test_stages_are_tried_over_pcie(hardware: str, link: str | None, tried: bool) -> None:
+    asked = {"hardware": hardware, "interconnect": link, "gpus": 4, "engine": "vllm"}
+    facts = bare_facts(Request.model_validate(asked | {"model": "qwen3-8b", "concurrency": 64}))
+    plans = [plan for split in propose.splits(facts) for plan in propose.base_plans(facts, split)]
+    assert any(plan.pp > 1 for plan in plans) == tried
+    assert all(plan.tp * plan.pp * plan.dp <= 4 for plan in plans)
 
 
 def test_fp8_blocks_that_do_not_divide_go_to_whole_experts() -> None:

@@ -101,7 +101,9 @@ def test_a_quantisation_whose_blocks_do_not_divide_is_not_chosen(asked: dict[str
     made = recommend(**asked)
     assert made.facts.quant.id in ("awq-int4", "nvfp4")
     with pytest.raises(AdvisorError, match="SD215"):
-        recommend(**asked, quant="fp8")
+        recommend(**asked, quant="fp8", tp=8, ep=1)
+    given = recommend(**asked, quant="fp8").plan  # layers or experts stay whole
+    assert given.pp > 1 or dict(given.extra).keys() & {"--enable-expert-parallel", "--ep-size"}
 
 
 @pytest.mark.parametrize("model", ["minimax-m2", "minimax-m2.5", "minimax-m2.7"])

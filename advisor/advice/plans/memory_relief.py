@@ -134,7 +134,7 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
         if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
             continue
         shared = facts.model_copy(update={"gpus": count, "tp": count})
-        if not memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits:
+        if not memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1, "pp": 1})).fits:
             continue
         if count < facts.gpus:
             yield f"--gpus {count} (of the {facts.gpus})"

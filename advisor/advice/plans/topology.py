@@ -9,6 +9,7 @@ from advisor.domain.nouns import Facts, Hardware, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.engines.traits import gguf_engine, traits
+from advisor.knowledge.imputed import table
 from advisor.perf.sizes.pools import splits_by_tensor
 
 LINKS = ("roce", "ethernet")
@@ -102,14 +103,22 @@ def asked_parts(facts: Facts, name: str) -> int | None:
 
 def more_stages(facts: Facts, split: Split) -> tuple[int, ...]:
     """Pipeline stages to try in one host beside none, where neither they nor a tp were asked for
-    and each has requests of its own.
+    and each has requests of its own: over PCIe (vLLM's docs, parallelism and scaling; over NVLink
+    TP 4 beat TP 2 x PP 2, TensorRT-LLM#1144).
     """
     only = facts.model.only_tp if facts.model is not None else None
-    given = facts.tp or only or asked_parts(facts, "pp")
+    given = facts.tp or only or asked_parts(facts, "pp") or _joins_all(facts)
     if given or boards(facts) > 1 or split[0] * split[1] != facts.gpus:
         return ()
     most = min(split[0], (facts.concurrency or 1) // split[1])
     return tuple(n for n in range(2, most + 1) if split[0] % n == 0)
+
+
+def _joins_all(facts: Facts) -> bool:
+    """Whether NVLink or the like joins all cards of a host."""
+    rate = facts.hardware.link_gb_s if facts.hardware is not None else None
+    wide = rate is None or rate.value * 1e9 > table("values")["pcie_most"]
+    return facts.interconnect == "nvlink" or (facts.interconnect is None and wide)
 
 
 def experts(
