@@ -37,7 +37,7 @@ class Group(NamedTuple):
         return [abs(float(np.log(a[1] / b[1] / (a[0] / b[0])))) for a, b in pairs]
 
     @property
-    def ordered(self) -> bool | None:
+    def is_ordered(self) -> bool | None:
         """Whether all pairs are in the measured order; None where they are alike."""
         pairs = combinations(zip(self.measured, self.expected, strict=True), 2)
         apart = [(a, b) for a, b in pairs if abs(np.log(a[0] / b[0])) >= ALIKE]
@@ -127,7 +127,7 @@ def read_groups() -> list[Group]:
 
 def report(groups: list[Group], title: str) -> tuple[float, float, float]:
     """Shares of the orders and the first layouts that are right, and the median ratio error."""
-    orders = [g.ordered for g in groups if g.ordered is not None]
+    orders = [g.is_ordered for g in groups if g.is_ordered is not None]
     firsts, off = [g.best for g in groups], sorted(e for g in groups for e in g.errors)
     order, first = (sum(found) / len(found) for found in (orders, firsts))
     median = float(np.expm1(off[len(off) // 2]))
@@ -143,7 +143,7 @@ def test_published_layouts_are_ordered_as_measured() -> None:
     assert len(groups) >= 60 and len({g.row["source"].split("/")[0] for g in groups}) >= 20
     for group in groups:
         names = [f"{name} {seen:g} ({own:.0f})" for name, seen, own in zip(*group[1:], strict=True)]
-        word = {None: "alike", True: "right", False: "wrong"}[group.ordered]
+        word = {None: "alike", True: "right", False: "wrong"}[group.is_ordered]
         print(word, *(group.row[n] for n in ("source", "model", "requests")), *names, sep=", ")
     outside = [g for g in groups if not g.row["used"]]
     report([g for g in groups if g.row["used"]], "of which constants were derived")
