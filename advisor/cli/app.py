@@ -29,7 +29,7 @@ sweep explore Explore thread own: Show the gain over the load, one curve per k.
 plan explore Decide thread own: Plan one or two servers, with or without speculation, for several
   workloads on one machine.
 compare explore Explore thread own brief: Compare two or three choices and explain the difference:
-  hardware, models, engines, releases (vllm@0.25.1 vllm@0.32.0), quantisations.
+  hardware, models, engines, releases (vllm@0.25.1 vllm@0.32.0), quantisations, draft methods.
 why-not explore Decide thread brief: Explain why WHAT was not recommended.
 schema recommend Explore: Print the JSON Schema (draft 2020-12) of a command's JSON, or of a
   hardware or model file.

@@ -9,7 +9,7 @@ import click
 
 from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.compare import compare as compare_choices
-from advisor.advice.explore.compare import kind_of
+from advisor.advice.explore.compare import compare_over, kind_of
 from advisor.advice.explore.layouts import Kind, MixPlan
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
@@ -154,7 +154,7 @@ def rate_of(per_hour: str | None, watts: float | None) -> Rate:
 
 
 @click.command(context_settings=HELP)
-@click.argument("names", nargs=-1, required=True, metavar="A B [C]")
+@click.argument("names", nargs=-1, required=True, metavar="A B [C...]")
 @question_options
 @objective_options
 @text_or_json
@@ -167,10 +167,19 @@ def compare(
     **asked: Any,
 ) -> None:
     """Compare two or three choices and explain the difference: hardware, models, engines,
-    releases (vllm@0.25.1 vllm@0.32.0), quantisations.
+    releases (vllm@0.25.1 vllm@0.32.0), quantisations, draft methods.
+
+    With a range of loads (--concurrency 1..64) it says which is ahead where.
     """
     if not asked.get("hw") and kind_of(names[0]) == "hardware":
         asked["hw"] = split_count(names[0])[0]  # each name is its own
+    load = asked.get("concurrency")
+    if isinstance(load, tuple) and load[0] < load[1]:
+        if within is not None or price is not None or watts is not None:
+            raise AdvisorError("--users-within, --price and --watts are for one load, not a range")
+        over = compare_over(request_from(asked), names, load[0])
+        written = comparison.loads_text(over, paper())
+        return write(text_of(comparison.loads_json(over)) if form == "json" else written)
     limits = objectives(within) if within is not None else None
     found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)

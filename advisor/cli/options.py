@@ -78,7 +78,7 @@ class Number(NumberType):
         if self.whole and (ends := RANGE.fullmatch(str(value).strip())):
             name = param.opts[-1].lstrip("-") if param is not None else "NAME"
             vary = f"--vary {name}={ends[1]}..{ends[2]}"
-            asking = ctx is not None and ctx.info_name in ("recommend", "compose")
+            asking = ctx is not None and ctx.info_name in ("recommend", "compose", "compare")
             if asking and name == "concurrency":
                 return tuple(int(self.convert(end, param, ctx)) for end in ends.groups())
             here = ctx is not None and ctx.info_name == "sweep"
@@ -243,7 +243,7 @@ quant: Quantisation  [default: the best that fits and runs]
 engine: vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]
 engine-version: Release, llama.cpp build (b9235) or commit  [default: the newest known]
 method: Draft method  [default: the model's own head, else a published drafter]
-concurrency: Concurrent requests; recommend takes a range too, 1..64.
+concurrency: Concurrent requests; recommend and compare take a range too, 1..64.
 ctx ctx_tokens: Prompt tokens per request: 2048, 32k.
 output-tokens: Output tokens per request.
 workload: {", ".join(WORKLOADS)}.

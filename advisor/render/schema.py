@@ -14,6 +14,7 @@ SCHEMAS = {
     "sweep": "advisor.render.explore.json_out:SWEEP.document",
     "policy": "advisor.render.explore.json_out:POLICY.document",
     "compare": "advisor.render.explore.compare:COMPARISON.document",
+    "compare-loads": "advisor.render.explore.compare:LOADS.document",
     "why-not": "advisor.render.explore.compare:WHY_NOT.document",
     "plan": "advisor.render.explore.plan:PLAN.document",
     "results": "advisor.render.own_runs:results_schema",

@@ -1,14 +1,17 @@
-"""Two or three choices side by side, each its own answer, and what makes the difference."""
+"""Choices side by side, each its own answer: for one load and why they differ, or over a range."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import log
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from advisor import engines
 from advisor.advice import judge
-from advisor.advice.explore.values import Within
+from advisor.advice.explore.k_ranges import AXIS
+from advisor.advice.explore.policy import doublings
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Point, Within
 from advisor.advice.explore.within import users_within
 from advisor.advice.recommend import answer
 from advisor.advice.spoken import split_count
@@ -17,14 +20,14 @@ from advisor.domain.nouns import Advice, AdvisorError, Estimate, MemoryBill, Req
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import Release, parse_release
+from advisor.domain.vocabulary import DraftMethod
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.perf import memory
 from advisor.rules.kit.releases import between
 
-Kind = Literal["engine", "hardware", "model", "quant"]
-MOST = 3
-KINDS: tuple[Kind, ...] = ("engine", "hardware", "model", "quant")
+Kind = Literal["engine", "hardware", "model", "quant", "method"]
+MOST, MOST_OVER_LOADS = 3, 6
 ALIKE_STEP = sourced(0.03, "log ratio", "own choice: steps that are called equal", "chosen")
 ALIKE = sourced(0.1, "log ratio", "own choice: other figures that are called equal", "chosen")
 
@@ -48,14 +51,82 @@ class Comparison(Frozen):
     differences: tuple[str, ...]
 
 
+class ArmOverLoads(Frozen):
+    """The best speculative point of one choice at each load, without speculation where none runs,
+    None where the load cannot be served.
+    """
+
+    label: str
+    kind: Kind
+    points: tuple[Point | None, ...]
+
+    def score(self, i: int) -> float:
+        """What the i-th load is compared by: methods by the goal's median gain, others by tok/s."""
+        point = self.points[i]
+        if point is None:
+            return 0.0
+        if self.kind == "method":
+            return point.gain.p50 if point.k else 0.0
+        metric = point.output_tok_s
+        return (metric.value if point.k else metric.baseline) or 0.0
+
+
+class LoadComparison(Frozen):
+    """Choices over loads, requests at once in doublings."""
+
+    request: Request
+    loads: tuple[int, ...]
+    arms: tuple[ArmOverLoads, ...]
+
+    def ahead(self) -> list[tuple[int, int, str]]:
+        """(first load, last load, label) of the highest median, neighbours joined; `off` where no
+        method gains.
+        """
+        spans: list[tuple[int, int, str]] = []
+        for i, load in enumerate(self.loads):
+            scores = [arm.score(i) for arm in self.arms]
+            best = self.arms[scores.index(max(scores))]
+            label = "off" if best.kind == "method" and max(scores) < 1 else best.label
+            if spans and spans[-1][2] == label:
+                spans[-1] = (spans[-1][0], load, label)
+            else:
+                spans.append((load, load, label))
+        return spans
+
+
+def compare_over(request: Request, names: Sequence[str], least: int) -> LoadComparison:
+    """The choices from `least` requests at once to those of the request. Raises AdvisorError."""
+    loads = doublings(least, request.concurrency)
+    arms = []
+    for name, kind, question in _questions(request, names, MOST_OVER_LOADS):
+        try:
+            swept = sweep(question, {AXIS: loads}).loads
+        except AdvisorError as error:
+            raise AdvisorError(f"{name}: {error}") from None
+        best = tuple(load.point(load.best_k or 0, load.best_method) for load in swept)
+        arms.append(ArmOverLoads(label=name, kind=kind, points=best))
+    return LoadComparison(request=request, loads=loads, arms=tuple(arms))
+
+
 def compare(
     request: Request, names: Sequence[str], limits: dict[str, float] | None = None
 ) -> Comparison:
     """Compare choices by their names, e.g. `gb10 h100` or `vllm@0.25.1 vllm@0.32.0`. `limits` asks
     for the largest load within latency objectives as well. Raises AdvisorError.
     """
-    if not 2 <= len(names) <= MOST:
-        raise AdvisorError(f"compare takes two or three names, not {len(names)}")
+    arms = tuple(_arm(*question, limits) for question in _questions(request, names, MOST))
+    return Comparison(arms=arms, differences=tuple(differences(arms)))
+
+
+def _questions(
+    request: Request, names: Sequence[str], most: int
+) -> list[tuple[str, Kind, Request]]:
+    """The names with their kind, which is one, and their questions. Raises AdvisorError."""
+    if not 2 <= len(names) <= most:
+        raise AdvisorError(
+            f"compare takes two to {most} names here, not {len(names)} (up to {MOST_OVER_LOADS} "
+            f"with a range of loads, --concurrency 1..64)"
+        )
     if len({name.strip().lower() for name in names}) < len(names):
         raise AdvisorError("two of the names are the same: there is nothing to compare")
     asked = [(name, *_question_with(request, name)) for name in names]
@@ -65,8 +136,7 @@ def compare(
             f"these are {' and '.join(sorted(kinds))}: compare names of one kind, and give the "
             f"other as an option"
         )
-    arms = tuple(_arm(*question, limits) for question in asked)
-    return Comparison(arms=arms, differences=tuple(differences(arms)))
+    return asked
 
 
 _FINDERS: tuple[tuple[Kind, Callable[[str], object]], ...] = (
@@ -78,6 +148,8 @@ _FINDERS: tuple[tuple[Kind, Callable[[str], object]], ...] = (
 
 def kind_of(name: str) -> Kind:
     """What kind of name it is. Raises UnknownFact for none of ours."""
+    if name.strip().lower() in get_args(DraftMethod):
+        return "method"
     plain, at, _ = split_count(name)[0].strip().partition("@")
     if engines.canonical(plain) is not None:
         return "engine"
@@ -90,7 +162,7 @@ def kind_of(name: str) -> Kind:
             continue
         return kind
     raise AdvisorError(
-        f"'{printable(name, 40)}' is not a known hardware, model, engine or quantisation "
+        f"'{printable(name, 40)}' is not a known hardware, model, engine, quantisation or method "
         f"('advisor hardware list', 'advisor models list')"
     )
 
@@ -100,6 +172,7 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     kind = kind_of(name)
     bare, count = split_count(name) if kind == "hardware" else (name, None)
     plain, _, version = bare.strip().partition("@")
+    plain = plain.lower() if kind == "method" else plain
     change: dict[str, Any] = {kind: plain} | ({"gpus": count} if count else {})
     change |= {"engine_version": version or None} if kind == "engine" else {}
     return kind, request.model_copy(update=change)

@@ -26,16 +26,21 @@ def over_range(request: Request, least: int, machine: Machine | None = None) -> 
     """The policy from `least` requests at once to those of the request; None where nothing can
     draft. Raises AdvisorError where no load can be served.
     """
-    sizes = [least]
-    while 2 * sizes[-1] < request.concurrency:
-        sizes.append(2 * sizes[-1])
-    vary = {AXIS: (*sizes, request.concurrency)}
+    vary = {AXIS: doublings(least, request.concurrency)}
     swept = sweep(request, vary, machine=machine)
     if len({(plan.tp, plan.pp, plan.dp) for plan in map(_plain, _loads_with_points(swept))}) > 1:
         # one server has one layout: that of the largest load
         pinned = {"tp": _plain(_loads_with_points(swept)[-1]).tp}
         swept = sweep(request.model_copy(update=pinned), vary, machine=machine)
     return choose_policy(swept) if swept.k_ranges else None
+
+
+def doublings(least: int, most: int) -> tuple[int, ...]:
+    """Requests at once from one end to the other, each twice the one before it."""
+    sizes = [least]
+    while 2 * sizes[-1] < most:
+        sizes.append(2 * sizes[-1])
+    return (*sizes, most)
 
 
 def choose_policy(swept: Sweep) -> Policy:

@@ -6,8 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from advisor.advice.explore.compare import ComparedArm, Comparison
-from advisor.advice.explore.values import Rate, Within
+from advisor.advice.explore.compare import (
+    ArmOverLoads,
+    ComparedArm,
+    Comparison,
+    Kind,
+    LoadComparison,
+)
+from advisor.advice.explore.values import Point, Rate, Within
 from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Interval
 from advisor.render.json_out import ANSWER
@@ -56,6 +62,41 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
     if any(arm.within for arm in found.arms):
         rows.append(("users within", *(_users(arm.within) for arm in found.arms)))
     return rows
+
+
+def loads_text(found: LoadComparison, paper: Paper = PAGE) -> str:
+    """A row for each load, a column for each choice, then which is ahead where."""
+    rows: Rows = [("requests", *(arm.label for arm in found.arms))]
+    for i, load in enumerate(found.loads):
+        rows.append((str(load), *(_at_load(arm.points[i], arm.kind) for arm in found.arms)))
+    asked = found.request
+    size = f"requests of {asked.ctx_tokens} + {asked.output_tokens} tokens, {asked.workload}"
+    method = found.arms[0].kind == "method"
+    what = "Median gain (10 to 90 %)" if method else "Output tok/s with the best k, and its gain"
+    what += f" for the goal {asked.goal}"
+    lines = [*paper.wrap(f"{what}; {size}")]
+    lines += [*columns(rows, paper), ""]
+    spans = (
+        f"{label} at {first}" + (f" to {last}" if last > first else "")
+        for first, last, label in found.ahead()
+    )
+    lines += paper.wrap(f"Ahead by the median: {', '.join(spans)} requests.")
+    if method:
+        lines += paper.wrap(
+            "By the median alone: recommend leaves a model's own head only where another is better "
+            "with a chance of 0.8 and two owners measured it. An A/B decides: advisor bench plan."
+        )
+    return paper.text(lines)
+
+
+def _at_load(point: Point | None, kind: Kind) -> str:
+    if point is None:
+        return "cannot be served"
+    gain = f"{point.gain.p50:.2f}x k={point.k}" if point.k else "cannot draft"
+    if kind == "method":
+        return gain + (f" ({point.gain.p10:.2f}-{point.gain.p90:.2f})" if point.k else "")
+    speed = point.output_tok_s.value if point.k else point.output_tok_s.baseline
+    return f"{number(speed)} tok/s, {gain}" if speed is not None else gain
 
 
 def why_not_text(found: WhyNot, paper: Paper = PAGE) -> str:
@@ -150,6 +191,21 @@ COMPARISON = Shape(
     about={"arms": "the choices in the order given"},
     listed=False,
 )
+Shape(ArmOverLoads, "load_arm", "label kind points")
+LOADS = Shape(
+    LoadComparison,
+    "compare-loads",
+    (*LoadComparison.model_fields, "ahead"),
+    identity="urn:mtp-advisor:compare-loads:1",
+    about={
+        "arms": "of each choice the best speculative point at each load; k 0 where none runs",
+        "ahead": "first load, last load and choice of the highest median",
+    },
+    values={"ahead": lambda found: found.ahead()},
+    kinds={"ahead": list_of({"type": "array"})},
+    listed=False,
+)
+loads_json = LOADS.json
 WHY_NOT = Shape(
     WhyNot,
     "why-not",

@@ -7,8 +7,9 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
-from advisor.advice.explore.compare import compare
+from advisor.advice.explore.compare import compare, compare_over
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Rate, Within
 from advisor.advice.explore.why_not import why_not
@@ -20,6 +21,7 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.render.explore.compare import comparison_text
 from advisor.render.layout import Paper, within_lines
+from advisor.render.schema import named_schema
 
 GB10 = Request(hardware="gb10", engine="vllm")
 
@@ -32,6 +34,7 @@ GB10 = Request(hardware="gb10", engine="vllm")
         (("vllm", "sglang", "llama-server"), "engine"),
         (("vllm@0.25.1", "vllm@0.32.0"), "engine"),
         (("fp8", "bf16"), "quant"),
+        (("mtp", "DFlash"), "method"),
     ],
 )
 def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -> None:
@@ -43,7 +46,7 @@ def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -
         told = (
             {"engine": engine, "engine_version": version or None}
             if kind == "engine"
-            else {kind: name}
+            else {kind: name.lower() if kind == "method" else name}
         )
         alone = recommend(request.model_copy(update=told))
         assert (arm.advice.decision, arm.advice.plan) == (alone.decision, alone.plan)
@@ -64,6 +67,46 @@ def test_releases_say_which_defect_ended_with_its_source() -> None:
     assert any(line.startswith("present in vllm@0.25.1") and "vllm#40756" in line for line in back)
 
 
+def test_over_loads_each_choice_is_the_question_of_that_load() -> None:
+    """At each load the gain of a method is what recommend says of it alone, and the one ahead has
+    the highest of them; where only a lookup that loses is left, no speculation is ahead.
+    """
+    names = ("mtp", "dflash", "eagle3", "ngram")
+    over = compare_over(GB10.model_copy(update={"concurrency": 20}), names, 4)
+    assert over.loads == (4, 8, 16, 20)
+    gains: dict[int, dict[str, float]] = {load: {} for load in over.loads}
+    for arm in over.arms:
+        for load, point in zip(over.loads, arm.points, strict=True):
+            change = {"concurrency": load, "method": arm.label}
+            alone = recommend(GB10.model_copy(update=change))
+            assert point is not None and (point.k > 0) == (alone.candidate is not None)
+            if alone.candidate is not None and alone.gain is not None:
+                assert point.k == alone.candidate.k
+                assert point.gain.p50 == pytest.approx(alone.gain.p50, rel=1e-6)
+                gains[load][arm.label] = point.gain.p50
+    for first, last, label in over.ahead():
+        inside = [gains[load] for load in over.loads if first <= load <= last]
+        assert all(max(row, key=row.__getitem__) == label for row in inside)
+    lost = compare_over(GB10.model_copy(update={"concurrency": 8}), ("ngram", "eagle3"), 4)
+    assert {label for _, _, label in lost.ahead()} == {"off"}
+
+
+def test_a_range_of_loads_on_the_command_line() -> None:
+    """An H200 has 4.8 TB/s where an H100 has 3.35: its tokens come faster at every load."""
+    status, text = invoke("compare", "h100", "h200", "--concurrency", "1..16")
+    assert status == 0 and "h200 at 1 to 16 requests" in text
+    assert max(map(len, text.splitlines())) <= 80
+    status, text = invoke("compare", "mtp", "dflash", "--hw", "gb10", "--concurrency", "1..8",
+                          "--format", "json")  # fmt: skip
+    data = json.loads(text)
+    assert status == 0 and data["loads"] == [1, 2, 4, 8] and len(data["arms"]) == 2
+    Draft202012Validator(named_schema("compare-loads")).validate(data)
+    assert (
+        "for one load"
+        in invoke(*["compare", "h100", "h200", "--concurrency", "1..8", "--price", "2/h"])[1]
+    )
+
+
 def test_faster_hardware_is_said_to_be_faster() -> None:
     lines = compare(GB10, ("gb10", "h100")).differences
     assert "times shorter with h100" in lines[0] and "reading weights" in lines[0]
@@ -74,8 +117,8 @@ def test_faster_hardware_is_said_to_be_faster() -> None:
 @pytest.mark.parametrize(
     ("names", "word"),
     [
-        (("gb10",), "two or three"),
-        (("gb10", "h100", "h200", "b200"), "two or three"),
+        (("gb10",), "two to 3 names"),
+        (("gb10", "h100", "h200", "b200"), "two to 3 names"),
         (("gb10", "GB10"), "same"),
         (("gb10", "vllm"), "one kind"),
         (("gb10", "no-such-thing"), "no-such-thing"),
