@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
 
@@ -56,9 +56,7 @@ Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 Interconnect = Literal["none", "pcie", "nvlink", "nvlink-pairs", "roce", "ethernet"]
 
 
-METHODS: tuple[Method, ...] = (
-    "none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark",
-)  # fmt: skip
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 class RuleRow(NamedTuple):

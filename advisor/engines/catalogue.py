@@ -138,15 +138,10 @@ class Catalogue(Records):
             return None
         first_without = self.versions[self._order[alive[-1]] + 1]
         use = self._successor(name, successor)
-        message = successor.get("message") or f"{name} is gone since {first_without}" + (
-            f": use {use}" if use else ""
-        )
-        return Removal(
-            first_without,
-            use,
-            message,
-            successor.get("source", f"{self.engine} {first_without} parser"),
-        )
+        instead = f": use {use}" if use else ""
+        message = successor.get("message") or f"{name} is gone since {first_without}{instead}"
+        source = successor.get("source", f"{self.engine} {first_without} parser")
+        return Removal(first_without, use, message, source)
 
     def successor(self, name: str, version: str | None = None) -> str | None:
         """What to look at in place of a spelling, if it exists at the release."""

@@ -65,38 +65,34 @@ def decode(data: bytes, name: str) -> SourceText:
         text = data[len(bom) :].decode(encoding)
     except UnicodeDecodeError:
         if encoding != "utf-8" or _looks_binary(data[:4096]):
-            raise AdvisorError(
-                f"{printable(name)}: is not text in UTF-8 or UTF-16; save it as UTF-8"
-            ) from None
+            why = "is not text in UTF-8 or UTF-16; save it as UTF-8"
+            raise AdvisorError(f"{printable(name)}: {why}") from None
         encoding, text = "latin-1", data.decode("latin-1")
         notes = ("the file is not UTF-8; it was read as Latin-1",)
     head = text[:4096]
+    problem = number_problem(text)
     if "\x00" in text or (_CONTROL.search(head) and _looks_binary(head.encode("utf-8", "replace"))):
-        raise AdvisorError(
-            f"{printable(name)}: is a binary file; name a configuration in text form"
-        )
-    if problem := number_problem(text):
+        problem = "is a binary file; name a configuration in text form"
+    if problem:
         raise AdvisorError(f"{printable(name)}: {problem}")
     return SourceText(_HOLES.sub("?", text), name, encoding, bom, notes)
 
 
 def _encoding_of(data: bytes) -> tuple[str, bytes]:
-    marks = (
-        (b"\xef\xbb\xbf", "utf-8"),
-        (b"\xff\xfe\x00\x00", "utf-32-le"),
-        (b"\x00\x00\xfe\xff", "utf-32-be"),
-        (b"\xff\xfe", "utf-16-le"),
-        (b"\xfe\xff", "utf-16-be"),
-    )
-    for mark, encoding in marks:
+    for mark, encoding in _MARKS.items():
         if data.startswith(mark):
             return encoding, mark
     head = data[:512]
-    if len(head) >= 8 and head[1::2].count(0) > len(head) // 4 and head[0::2].count(0) == 0:
-        return "utf-16-le", b""
-    if len(head) >= 8 and head[0::2].count(0) > len(head) // 4 and head[1::2].count(0) == 0:
-        return "utf-16-be", b""
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if len(head) >= 8 and max(even, odd) > len(head) // 4 and not min(even, odd):
+        return "utf-16-be" if even else "utf-16-le", b""
     return "utf-8", b""
+
+
+_MARKS = {
+    b"\xef\xbb\xbf": "utf-8", b"\xff\xfe\x00\x00": "utf-32-le", b"\x00\x00\xfe\xff": "utf-32-be",
+    b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be",
+}  # fmt: skip
 
 
 def _looks_binary(head: bytes) -> bool:

@@ -117,9 +117,8 @@ def pairs(
         empty, runs = ("first", off) if not left else ("second", on)
         notes = [note for run in runs[:1] for note in (no_run(run), *run.notes) if note]
         why = "".join(f" ({note})" for note in notes[:1])
-        raise Unreadable(
-            f"the {empty} side has no output throughput or time per token to compare{why}"
-        )
+        lacks = "no output throughput or time per token to compare"
+        raise Unreadable(f"the {empty} side has {lacks}{why}")
     if len(left) == 1 and len(right) == 1:
         return [(next(iter(left.values())), next(iter(right.values())))]
     both = [(runs, right.get(_first_alike(load, right))) for load, runs in left.items()]
@@ -266,19 +265,17 @@ def weak_points(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list
     """What keeps a comparable A/B from saying more."""
     runs = (*off, *on)
     points = [f"only {r.requests} requests" for r in runs if (r.requests or 99) < FEW_REQUESTS]
-    points += [
-        f"{run.requests} requests at concurrency {run.concurrency:g}: there never were "
-        f"{run.concurrency:g} at once"
-        for run in runs
-        if run.requests and run.concurrency and run.requests < run.concurrency
-    ]
+    for run in runs:
+        users = run.concurrency or 0
+        if run.requests and run.requests < users:
+            never = f"there never were {users:g} at once"
+            points.append(f"{run.requests} requests at concurrency {users:g}: {never}")
     if any("random" in (run.dataset or "") for run in runs):
         points.append(
             "random prompts draft unlike text: accepted length and gain are those of noise"
         )
-    points += [
-        f"{run.slots} slots for {run.concurrency:g} concurrent requests: the rest waited"
-        for run in runs
-        if run.slots and run.concurrency and run.concurrency > run.slots
-    ]
+    for run in runs:
+        if run.slots and (run.concurrency or 0) > run.slots:
+            asked = f"{run.concurrency:g} concurrent requests"
+            points.append(f"{run.slots} slots for {asked}: the rest waited")
     return list(dict.fromkeys(points))

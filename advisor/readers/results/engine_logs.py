@@ -100,15 +100,11 @@ def _vllm(doc: Document) -> BenchmarkRun:
     ]
     drafted, accepted = sum(row[2] for row in windows), sum(row[1] for row in windows)
     k = max(map(len, rows), default=0)
-    return _run(
-        doc,
-        VLLM,
-        engine="vllm",
-        **({"k": k or None} | start_of(doc.text)),
-        **_speeds(_VLLM_SPEED.findall(doc.text), "means of the printed windows of about 10 s"),
-        acceptance=_acceptance_of_lines(steps, drafted, accepted, rows)
-        or _rough_acceptance(doc.text),
-    )
+    acceptance = _acceptance_of_lines(steps, drafted, accepted, rows) or _rough_acceptance(doc.text)
+    figures: dict[str, Any] = {"k": k or None} | start_of(doc.text)
+    speeds = _VLLM_SPEED.findall(doc.text)
+    figures |= _speeds(speeds, "means of the printed windows of about 10 s")
+    return _run(doc, VLLM, engine="vllm", acceptance=acceptance, **figures)
 
 
 def _acceptance_of_lines(
@@ -144,12 +140,9 @@ def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
     notes = [note + (f", summed over {len(kept)} ranks" if len(kept) > 1 else "")]
     if left_out:
         notes.append(f"{left_out} lines after idle time are left out")
-    return {
-        "output_tok_s": total,
-        "concurrency": in_flight,
-        "repeats": max(map(len, kept.values()), default=0) or None,
-        "notes": tuple(notes),
-    }
+    repeats = max(map(len, kept.values()), default=0) or None
+    figures = {"output_tok_s": total, "concurrency": in_flight, "repeats": repeats}
+    return figures | {"notes": tuple(notes)}
 
 
 def _rough_acceptance(text: str) -> Acceptance | None:
@@ -171,13 +164,9 @@ def _sglang(doc: Document) -> BenchmarkRun:
             if length is not None and float(length[1]) >= 1:
                 lengths.append(float(length[1]))
     mean_length = _mean(lengths)
-    return _run(
-        doc,
-        SGLANG,
-        engine="sglang",
-        **_speeds(speeds, "means of the printed decode lines"),
-        acceptance=Acceptance(length=mean_length) if mean_length else None,
-    )
+    acceptance = Acceptance(length=mean_length) if mean_length else None
+    figures = _speeds(speeds, "means of the printed decode lines")
+    return _run(doc, SGLANG, engine="sglang", acceptance=acceptance, **figures)
 
 
 def _sglang_lines(text: str) -> list[str]:

@@ -19,8 +19,7 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_r
 FORMAT = "prometheus-text"
 _TYPE = re.compile(r"^# TYPE (vllm|sglang|llamacpp)[:_]\S+ \w+", re.M)
 _SAMPLE = re.compile(
-    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+(?: \d+)?$",
-    re.M,
+    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+(?: \d+)?$", re.M
 )
 # lines of the three engines; a collector may have written the colon of their names as "_"
 _OURS = re.compile(r"^(# (?:HELP|TYPE) )?(vllm|sglang|llamacpp)[:_](?=[a-z])")
@@ -129,12 +128,8 @@ def _when(seconds: float) -> str:
 
 def _engine_lines(text: str) -> str:
     """The lines of the three engines, their names with a colon; a pasted page has others."""
-    kept = [
-        _OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", line)
-        for line in text.splitlines()
-        if _OURS.match(line)
-    ]
-    return "\n".join([*kept, ""])
+    kept = [line for line in text.splitlines() if _OURS.match(line)]
+    return "\n".join([*(_OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", line) for line in kept), ""])
 
 
 def _pick(values: Mapping[str, float], names: Mapping[str, Iterable[str]]) -> dict[str, float]:
@@ -189,10 +184,8 @@ def between(first: Scrape, last: Scrape) -> Scrape:
         )
     counters = {k: v - first.counters.get(k, 0.0) for k, v in last.counters.items()}
     if any(value < 0 for value in counters.values()):
-        raise Unreadable(
-            "counters fall from the first metrics file to the second: swapped, or the server "
-            "restarted"
-        )
+        why = "swapped, or the server restarted"
+        raise Unreadable(f"counters fall from the first metrics file to the second: {why}")
     sums = {}
     for name, (total, count) in last.sums.items():
         before = first.sums.get(name, (0.0, 0.0))

@@ -11,12 +11,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from advisor.domain.printable import excerpt
-from advisor.readers.results import (
-    card_tables,
-    engine_logs,
-    exposition,
-    own_runs,
-)
+from advisor.readers.results import card_tables, engine_logs, exposition, own_runs
 from advisor.readers.results.clients import (
     aiperf,
     atlas,
@@ -115,11 +110,9 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
         runs: list[BenchmarkRun] = taken[0].read(doc)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "value"
-        got = excerpt(repr(first.get("input")), 40)
-        raise Unreadable(
-            f"{doc.name}: {taken[0].format}: {excerpt(where)}: {first['msg'].lower()} (got {got})"
-        ) from error
+        where = excerpt(".".join(str(part) for part in first["loc"]) or "value")
+        why = f"{where}: {first['msg'].lower()} (got {excerpt(repr(first.get('input')), 40)})"
+        raise Unreadable(f"{doc.name}: {taken[0].format}: {why}") from error
     except csv.Error as error:
         raise Unreadable(f"{doc.name}: {taken[0].format}: damaged table ({error})") from error
     if not runs:
