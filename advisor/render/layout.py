@@ -213,9 +213,11 @@ def columns(rows: Sequence[Sequence[str]], paper: Paper, indent: str = "") -> li
         return []
     count = len(rows[0])
     first = max(len(row[0]) for row in rows)
-    room = max((paper.width - first - 2 * (count - 1)) // (count - 1), 12)
-    widths = [min(max(len(row[i]) for row in rows), room) for i in range(1, count)]
-    widths[-1] = max(paper.width - len(indent) - first - sum(widths[:-1]) - 2 * (count - 1), 12)
+    whole = paper.width - len(indent) - first - 2 * (count - 1)
+    widths = [max(len(row[i]) for row in rows) for i in range(1, count)]
+    if sum(widths) > whole:
+        widths = [min(width, max(whole // (count - 1), 12)) for width in widths]
+    widths[-1] = max(whole - sum(widths[:-1]), 12)
     lines = []
     for row in rows:
         cells = [Paper(width=MIN_WIDTH).wrap(row[0])]
