@@ -60,12 +60,11 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         for row, utilities in zip(group, worth, strict=True)
         for k in (row.load.best_k or 0,)
     ]
-    best = np.array([max(row.values()) for row in worth])
-    regrets = {
-        k: float((best - [row.get(k, NOTHING) for row in worth]).mean())
-        for k in sorted({k for row in worth for k in row})
-    }
-    static = min(sorted({0, *answers}), key=regrets.__getitem__)
+    able = sorted({0, *answers})  # a rule may keep others from being the answer at any load
+    utility = np.array([[row.get(k, NOTHING) for k in able] for row in worth])
+    lost = (utility.max(axis=1, keepdims=True) - utility).mean(axis=0)
+    regrets = dict(zip(able, lost.tolist(), strict=True))
+    static = min(able, key=regrets.__getitem__)
     wanted = [
         k if row[k] >= row.get(static, NOTHING) + log(1 + LEAST_GAIN) else static
         for k, row in zip(answers, worth, strict=True)
@@ -106,8 +105,8 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     if len(rows) == 1:
         return fixed
     largest = max(k for _, _, k in rows)
-    able = (point for row in group if (point := row.load.point(largest, method)) is not None)
-    first = next(able).plan  # at the first load that can run it
+    points = (point for row in group if (point := row.load.point(largest, method)) is not None)
+    first = next(points).plan  # at the first load that can run it
     try:
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:

@@ -271,7 +271,7 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
 def _loads_table(policy: Policy, paper: Paper) -> list[str]:
     loads = policy.ranges.loads
     step = -(-(len(loads) - 1) // (MOST_ROWS - 1)) or 1
-    rows: list[tuple[str, ...]] = [("requests", "gain", "best there", "lost by this")]
+    rows: list[tuple[str, ...]] = [("requests", "gain", "answer there alone", "lost by this")]
     for load in [*loads[:-1:step], loads[-1]]:
         lost = max(0.0, 1 - load.gain / load.best_gain)
         best = f"{k_text(load.best_k)} ({load.best_gain:.2f}x)"
