@@ -11,7 +11,7 @@ from advisor.lint.report import Given
 from advisor.lint.validate import understand
 from advisor.rules.checking import check
 
-SYNTAX = [f"SD1{code:02}" for code in (1, 2, 4, 7, 8, 9, 10, 11, 14, 15, 19, 27, 30, 31, 32)]
+SYNTAX = [f"SD1{code:02}" for code in (1, 2, 4, 7, 8, 9, 10, 11, 14, 15, 27, 30, 31, 32)]
 
 
 def refusals(engine: str, argv: Sequence[str], version: str) -> list[str]:

@@ -31,7 +31,6 @@ _LARGEST = sourced(
     "expected largest of 1, 2, 4 ... 64 normal numbers, over their mean: order statistics",
     "derived",
 )
-_LEAST = 1e-9
 _WHOLE = sourced(
     0.9,
     "ratio",
@@ -133,7 +132,7 @@ def busiest_reads(p: P.Points, distinct: Floats) -> Floats:
     share, left = distinct / ranks, (p.experts - distinct) / np.fmax(p.experts - 1, 1.0)
     spread = np.sqrt(np.fmax(share * (1 - 1 / ranks) * left, 0.0))
     most = np.fmin(share + _highest(ranks) * spread, np.fmin(distinct, p.experts / ranks))
-    return np.where((ranks > 1) & (distinct > 0), most / np.fmax(share, _LEAST), 1.0)
+    return np.where((ranks > 1) & (distinct > 0), most / np.fmax(share, np.finfo(float).eps), 1.0)
 
 
 def busiest_tokens(p: P.Points, c: Constants) -> Floats:

@@ -44,6 +44,9 @@ METRICS = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 AGREE = 0.01
 
 
+WHOLE_EXPERTS = {"--enable-expert-parallel", "--ep-size"}
+
+
 def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Questions as keywords of `recommend`; what is left out is left to the advisor."""
     draw = random.Random(seed)
@@ -67,7 +70,8 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
     """Questions that can be answered, with the points of their first method by k. Not those at one
-    limit of requests in both arms, which is that of the best k.
+    limit of requests in both arms, which is that of the best k, nor layouts that a row has no
+    columns for: stages and whole experts.
     """
     for asked in questions(count, seed):
         try:
@@ -75,6 +79,8 @@ def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, P
         except AdvisorError:
             continue
         points = [point for point in load.points if point.k and load.refusal is None]
+        if any(p.plan.pp > 1 or WHOLE_EXPERTS & dict(p.plan.extra).keys() for p in points):
+            continue
         if points and load.request.max_num_seqs is None:
             yield asked, {p.k: p for p in points if p.method == points[0].method}
 

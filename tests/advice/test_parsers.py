@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor import engines, recommend
-from advisor.advice.plans.propose import parser_name
+from advisor.advice.plans.model_flags import parser_name
 from advisor.domain.nouns import Facts
 from advisor.knowledge import store as knowledge
 

@@ -209,7 +209,7 @@ def test_a_documented_gain_at_another_acceptance_is_named_as_that() -> None:
 
 def test_of_several_limits_of_k_the_tightest_is_named() -> None:
     made = recommend(
-        hardware="b200", gpus=8, model="deepseek-v3", concurrency=256, goal="throughput"
+        hardware="h200", gpus=8, model="deepseek-v3", concurrency=256, goal="throughput"
     )
     (told,) = [one.text for one in made.reasons if one.text.startswith("The estimate alone")]
     assert made.candidate.k == 1

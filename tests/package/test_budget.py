@@ -15,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (10140, 6680),
-    "advisor": (67180, 40700),
+    "advice": (10160, 6680),
+    "advisor": (67220, 40720),
     "cli": (5740, 3300),
     "engines": (4000, 2660),
     "knowledge, lint, domain": (5940, 3940),
@@ -24,7 +24,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "other": (120, 80),
     "perf": (6080, 3240),
     "prediction, methods": (3700, 2080),
-    "readers": (7900, 5660),
+    "readers": (7920, 5680),
     "readers/results": (2820, 1660),
     "render": (5480, 3080),
     "rules": (10580, 5300),

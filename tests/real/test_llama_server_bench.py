@@ -23,7 +23,8 @@ from click.testing import CliRunner
 
 from advisor.cli import own_runs as cli_own_runs
 from advisor.cli.app import cli
-from advisor.lab import load
+from advisor.lab import ab_run, load
+from advisor.lab.processes import EngineProcess
 from advisor.readers import server as client
 from advisor.readers.exchange import ServerGone
 from advisor.readers.results.formats import read_all, read_results
@@ -96,14 +97,21 @@ def receipt_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def on_the_servers_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def on_the_servers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's clock is the processor time of the server that runs: what else this machine does
     counts for nothing. Requests, answers and the server's work are real.
     """
+    running: list[int] = []
+
+    class Watched(EngineProcess):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            running.append(self.pid)
 
     def now() -> float:
-        pid = int((tmp_path / "server.pid").read_text().split("\n")[0])
-        return time.clock_gettime((~pid << 3) | 2)  # CPUCLOCK_SCHED of another process (Linux)
+        return time.clock_gettime((~running[-1] << 3) | 2)  # CPUCLOCK_SCHED of another process
+
+    monkeypatch.setattr(ab_run, "EngineProcess", Watched)
 
     clock = SimpleNamespace(monotonic=now, sleep=time.sleep)
     monkeypatch.setattr(client, "time", clock)

@@ -4,26 +4,25 @@ limits, so that the arms differ in speculation alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from advisor import engines
 from advisor.advice.plans import cache_types, methods, topology
 from advisor.advice.plans import limits as plan_limits
+from advisor.advice.plans import model_flags as of_model
 from advisor.advice.plans.topology import Split
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
-from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
-from advisor.domain.versions import before, parse_release
+from advisor.domain.versions import before
 from advisor.engines.traits import LOOPBACK, traits
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.perf.sizes.pools import DP_ATTENTION, DP_SIZE, is_latent
 from advisor.perf.sizes.shares import card_of
-from advisor.rules.kit.models import comes_before, first_release, writes_remote_code
-from advisor.rules.kit.releases import asked_release, between
-from advisor.rules.registry import get_defect
+from advisor.rules.kit.models import comes_before, first_release
+from advisor.rules.kit.releases import asked_release
 
 BY_TENSOR = (
     "with --split-mode tensor a drafter crashed or changed outputs, and no build is known whose "
@@ -37,10 +36,6 @@ BESIDE_STAGES: dict[tuple[str, Method], str] = {
     ("sglang", "eagle"): "0.5.21",
 }
 DP_LM_HEAD = ("--enable-dp-lm-head", None)
-REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
-TOKENIZER = "--tokenizer-mode"
-# Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
-INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*Instruct")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 SMALL_GB = sourced(32, "GB", "own choice: a consumer card or a small workstation card", "chosen")
@@ -203,9 +198,9 @@ def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = 
         tp=tp,
         pp=pp,
         dp=split[1],
-        reasoning_parser=reasoning_parser(facts, named.model) if chat else None,
+        reasoning_parser=of_model.reasoning_parser(facts, named.model) if chat else None,
         tool_call_parser=(
-            parser_name(facts, "--tool-call-parser", model.tool_call_parser)
+            of_model.parser_name(facts, "--tool-call-parser", model.tool_call_parser)
             if model and facts.workload in TOOL_WORKLOADS
             else None
         ),
@@ -216,10 +211,10 @@ def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = 
             *(((DP_SIZE, str(groups)), (DP_ATTENTION, None)) if groups > 1 else ()),
             *(topology.experts(facts, tp, split[1], topology.asked_parts(facts, "ep") or 1) or ()),
             *topology.flags(facts, split[0]),
-            *_model_flags(facts, named.model),
+            *of_model.model_flags(facts, named.model),
             *plan_limits.shared_context(facts),
         ),
-        env=needed_env(facts),
+        env=of_model.needed_env(facts),
     )
     plan = methods.with_caching(facts, plan)
     if known.outside_share and given is None:
@@ -277,64 +272,6 @@ def _attends_apart(facts: Facts, split: Split) -> bool:
 def middle_of(ks: Sequence[int]) -> int:
     """The middle one of the draft tokens to try: what limits are chosen for."""
     return ks[len(ks) // 2]
-
-
-def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Environment without which this release does not start (SD247: FP8 on a GB10)."""
-    on_gb10 = facts.hardware is not None and facts.hardware.id == "gb10"
-    if facts.engine != "vllm" or facts.engine_version is None or not on_gb10:
-        return ()
-    if facts.quant is None or facts.quant.id != "fp8":
-        return ()
-    known, release = get_defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
-    return (("VLLM_USE_DEEP_GEMM", "0"),) if between(release, known.since, known.until) else ()
-
-
-def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
-    """The engine's own spelling of a parser (models name vLLM's); None where it has none."""
-    if wanted is None or methods.habits(facts).gguf:
-        return wanted
-    catalogue = engines.get(facts.engine or "").catalogue
-    flag = catalogue.find(option, facts.engine_version)
-    known = (flag.choices or flag.values or ()) if flag is not None else ()
-    if flag is None or not known or wanted in known:
-        return wanted if flag is not None else None
-
-    def plain(word: str) -> str:
-        return "".join(c for c in word.lower() if c.isalnum())
-
-    own = catalogue.notes.get("parsers", {}).get(option, {}).get(wanted, ())
-    alike = [word for word in known if plain(word) == plain(wanted)]
-    return next((word for word in (*own, *alike) if word in known), None)
-
-
-def reasoning_parser(facts: Facts, repository: str | None) -> str | None:
-    """The parser of the model's thinking; None for a checkpoint that does not think."""
-    model = facts.model
-    if model is None or INSTRUCT.search(repository or ""):
-        return None
-    return parser_name(facts, "--reasoning-parser", model.reasoning_parser)
-
-
-def _model_flags(facts: Facts, repository: str | None) -> Iterator[tuple[str, str | None]]:
-    """What a launch of this model needs beside limits and parsers."""
-    model, engine, version = facts.model, facts.engine or "", facts.engine_version
-    # a family whose tokenizer is code (Kimi), or a release without a class of its own (SD273)
-    coded = model is not None and model.family in REMOTE_TOKENIZER
-    if methods.habits(facts).runs_repository_code and (
-        coded or writes_remote_code(repository or "", engine, version)
-    ):
-        yield "--trust-remote-code", None
-    # how vLLM writes a conversation for a model that is published without a chat template
-    mode = model.tokenizer_mode if model is not None else None
-    if mode is not None and not methods.habits(facts).gguf:
-        catalogue = engines.get(engine).catalogue
-        names = catalogue.values(TOKENIZER, version).names
-        if catalogue.find(TOKENIZER, version) is not None and (not names or mode in names):
-            yield TOKENIZER, mode
-    # without it vLLM before 0.33 does not start
-    if model is not None and model.block_size and engine == "vllm":
-        yield "--block-size", str(model.block_size)
 
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:

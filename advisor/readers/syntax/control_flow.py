@@ -184,7 +184,23 @@ def while_statement(shell: ShellState, node: Node) -> bool:
         shell.scope = before.copy()
         shell.block(body)
         shell.scope = before
+        for name in _names_set(shell, body) if shell.guessing else ():
+            if not any(_texts(before.values.get(name))):  # the words that it reads may set it
+                before.values[name] = hole(name, shell.text(node).first())
     return False
+
+
+def _names_set(shell: ShellState, node: Node) -> set[str]:
+    """The variables that the statements under a node give a value."""
+    names: set[str] = set()
+    nodes = [node]
+    while nodes and shell.reading.step():
+        part = nodes.pop()
+        name = part.child_by_field_name("name") if part.type == "variable_assignment" else None
+        if name is not None:
+            names.add(shell.text(name).text)
+        nodes += part.named_children
+    return names
 
 
 def list_statement(shell: ShellState, node: Node) -> bool:

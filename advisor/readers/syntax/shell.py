@@ -78,6 +78,7 @@ class Shell(ShellState):
             self.scope = Scope(dict(self.given), [hole(number) for number in "123"])
             self.scope.substitute = self.output_of
             self.functions, self.called = {}, set()
+            self.guessing = True
             self._read(root)
         return len(self.reading.found) > before
 

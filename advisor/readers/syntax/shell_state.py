@@ -46,6 +46,7 @@ class ShellState:
         self.passed: Env = dict(passed or {})
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
+        self.guessing = False  # read as if it were given words
         self.nesting = 0
         self.sure = True
         self.returning = False

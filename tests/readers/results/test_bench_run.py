@@ -456,7 +456,7 @@ def test_a_server_that_hangs_at_the_first_signal_is_ended(engine: str, tmp_path:
     while not (tmp_path / "ready").exists() and time.monotonic() < end:
         time.sleep(0.02)
     signs, _ = ab_run._stop_signs(plans.read(tmp_path))
-    server.end(*signs, seconds=0.2)
+    server.end(*signs, seconds=2)
     assert server.poll() == (-signal.SIGINT if engine == "llama-server" else -signal.SIGKILL)
 
 
