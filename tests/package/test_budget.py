@@ -28,7 +28,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "readers/results": (2820, 1660),
     "render": (5480, 3080),
     "rules": (10580, 5300),
-    "tests": (41900, 21960),
+    "tests": (41920, 21960),
 }
 GOALS = {
     "readers": 8000,
