@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from math import ceil
 from typing import Any
 
 import pytest
@@ -93,15 +94,14 @@ def check_launch(advice: Advice) -> None:
     for engine, version, argv, _ in launches(advice):
         assert version is None or not refusals(engine, argv, version), argv
     request = advice.request
-    # replicas of linked machines: the launch is that of one machine, with its share
-    alone = topology.spans(advice.facts) and advice.plan.dp > 1
-    served = memory.replica(advice.facts, advice.plan) if alone else advice.facts
+    # replicas on several machines: the launch is that of one machine, with its share
+    share = advice.plan.dp // topology.on_each(advice.facts, advice.plan).dp
     report = validate(
         text=advice.launch.text,
         engine_version=advice.plan.engine_version,
         hw=request.hardware,
-        gpus=served.gpus,
-        concurrency=served.concurrency,
+        gpus=advice.facts.gpus // share,
+        concurrency=ceil((advice.facts.concurrency or 1) / share),
         ctx=request.ctx_tokens,
         output_tokens=request.output_tokens,
         workload=request.workload,
