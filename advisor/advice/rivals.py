@@ -109,7 +109,7 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
         if len(best) == 2:
             entry = knowledge.source_of(str(source))
             account = _ACCOUNT.search(entry.address) if entry is not None else None
-            owner = account[1] if account else str(source)
+            owner = account[1] if account else f'"{entry.title if entry is not None else source}"'
             won.setdefault(owner, []).append(best[method] > best[head])
     return tuple(sorted(owner for owner, each in won.items() if 2 * sum(each) > len(each)))
 
@@ -152,7 +152,7 @@ def explain(
         drafter = drafters.of_plan(facts, plan)
         name = drafters.TITLES[plan.method] + (f" ({drafter.repository})" if drafter else "")
         price = _price(facts, rival.candidate.estimate)
-        seen = f"measured faster by {' and '.join(rival.owners) or 'nobody known'} in this class"
+        seen = f"measured faster by {', '.join(rival.owners) or 'nobody known'} in this class"
         parts.append(
             f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
         )

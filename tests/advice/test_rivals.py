@@ -5,17 +5,20 @@ two owners; else it is named with its price and the command that measures it.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor import engines
 from advisor.advice import recommend as recommend_module
-from advisor.advice import rivals
+from advisor.advice import resolve, rivals
 from advisor.advice.recommend import recommend
+from advisor.domain.nouns import Request
 from advisor.knowledge import drafters
 from advisor.lint.validate import validate
 
+SOURCES = Path(__file__).resolve().parents[2] / "knowledge" / "measurements" / "sources"
 BLOCKS = {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "quant": "fp8", "engine": "vllm"}
 
 
@@ -173,3 +176,12 @@ def test_a_head_drafts_what_the_engine_loads_of_it(model: str, engine: str, most
     assert 1 <= advice.candidate.k <= most
     assert all(c.plan.k <= most for c in advice.runners_up)
     assert model != "mimo-v2.5" or advice.plan.tp == 4
+
+
+def test_owners_are_named_as_people_read_them() -> None:
+    """A publication without an account goes by its title, never by the number of its file."""
+    facts = resolve.facts_for_request(
+        Request(hardware="gb10", model="qwen3.6-35b-a3b", concurrency=1)
+    )
+    owners = " ".join(rivals.measured_faster(facts, "dflash"))
+    assert owners and not [path.stem for path in SOURCES.glob("*.yaml") if path.stem in owners]
