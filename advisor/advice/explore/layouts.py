@@ -20,7 +20,7 @@ from advisor.perf.sizes import device
 from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
-Kind = Literal["off", "on", "shared", "gpus"]
+Kind = Literal["off", "on", "gpus"]
 
 
 class ClassResult(Frozen):
@@ -52,7 +52,6 @@ class Instance(Frozen):
     candidates: tuple[Candidate, ...]
     memory: MemoryBill  # GiB per GPU
     concurrency: float
-    slowdown: float = 1.0  # what other instances on the same GPU cost, 1 is nothing
 
 
 class PlanLayout(Frozen):
@@ -93,16 +92,6 @@ class LayoutDraft(NamedTuple):
     servers: tuple[ServerDraft, ...] = ()
     refusal: str | None = None
 
-    @property
-    def splits(self) -> bool:
-        """Whether it has two servers."""
-        return self.kind in ("shared", "gpus")
-
-    @property
-    def slowdown(self) -> float:
-        """What its servers cost each other: on the same GPUs they take turns."""
-        return 2.0 if self.kind == "shared" else 1.0
-
 
 def build_layout(
     mix: WorkMix,
@@ -127,10 +116,9 @@ def build_layout(
     ordered = tuple(results[i] for i in sorted(results))
     gain = decide.average([seen.gain for seen in ordered], reference.draft.weights)
     chances = [seen.p_objective for seen in ordered if seen.p_objective is not None]
-    instances = tuple(_instance(mix, draft, *row) for row in rows)
+    instances = tuple(_instance(mix, *row) for row in rows)
     sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]
     known = [size for size in sizes if size is not None]
-    most = sum(known) if draft.kind == "shared" else max(known, default=None)
     p_gain = mixing.chance(gain) if gain != NO_GAIN else 0.5
     if len(several) == 1:  # that of the estimates
         estimates = [column[runs[0]].estimate for column in several[0].candidates]
@@ -145,7 +133,7 @@ def build_layout(
             "p_gain": None if draft.kind == "off" else p_gain,
             "objectives": len(chances),
             "objectives_met": sum(p >= 0.5 for p in chances),
-            "device_gib": most if len(known) == len(sizes) else None,
+            "device_gib": max(known, default=None) if len(known) == len(sizes) else None,
             "usable_gib": device.usable_gib(instances[0].facts),
         }
     )
@@ -161,32 +149,32 @@ def _class_result(
 ) -> ClassResult:
     estimate = server.candidates[place][index].estimate
     seen = mixing.times(estimate, "value") if estimate is not None else server.plain[place]
-    rate, tpot, ttft = (
-        seen.output_tok_s / draft.slowdown,
-        seen.tpot_ms * draft.slowdown,
-        seen.ttft_ms * draft.slowdown,
-    )
     gain = decide.goal_interval(estimate, work.goal)
-    if draft.splits:
-        ratios = (rate / plain.output_tok_s, plain.tpot_ms / tpot, plain.ttft_ms / ttft)
+    if draft.kind == "gpus":
+        ratios = (
+            seen.output_tok_s / plain.output_tok_s,
+            plain.tpot_ms / seen.tpot_ms,
+            plain.ttft_ms / seen.ttft_ms,
+        )
         weighted = zip(GOAL_WEIGHTS[work.goal], ratios, strict=True)
         ratio = exp(sum(weight * log(ratio) for weight, ratio in weighted if weight))
         sd = knowledge.threshold("layout_error").value
         gain = mixing.widen(mixing.move_middle(gain, ratio), sd)
-    request, levels = server.draft.each[place].request, {"tpot": tpot, "ttft": ttft}
+    request = server.draft.each[place].request
+    levels = {"tpot": seen.tpot_ms, "ttft": seen.ttft_ms}
     return ClassResult(
         name=work.name,
         concurrency=server.draft.loads[place],
         gain=gain,
-        output_tok_s=rate,
-        tpot_ms=tpot,
-        ttft_ms=ttft,
+        output_tok_s=seen.output_tok_s,
+        tpot_ms=seen.tpot_ms,
+        ttft_ms=seen.ttft_ms,
         ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
         p_objective=objectives.p_objective(request, estimate, "value", levels),
     )
 
 
-def _instance(mix: WorkMix, draft: LayoutDraft, server: ServerResult, index: int) -> Instance:
+def _instance(mix: WorkMix, server: ServerResult, index: int) -> Instance:
     facts = server.draft.question.facts
     assert facts.request is not None  # made from one
     plan = server.candidates[0][index].plan
@@ -205,7 +193,6 @@ def _instance(mix: WorkMix, draft: LayoutDraft, server: ServerResult, index: int
         candidates=server.candidates[longest],
         memory=memory.bill(memory.replica(facts, plan), plan),
         concurrency=sum(server.draft.loads),
-        slowdown=draft.slowdown,
     )
 
 

@@ -12,7 +12,6 @@ from math import log
 from advisor.advice.explore import servers
 from advisor.advice.explore.layouts import LayoutDraft, MixPlan, PlanLayout, build_layout, relative
 from advisor.advice.explore.mix import WorkMix, check_mix
-from advisor.advice.explore.servers import ServerDraft
 from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import AdvisorError, Interval
 
@@ -22,7 +21,7 @@ Part = tuple[int, ...]  # classes of one server, as indices into the mix
 def plan_mix(mix: WorkMix) -> MixPlan:
     """The layouts of a mix and the one to run. Raises AdvisorError where none can run."""
     layouts = _build_layouts(mix, drafts(mix))
-    chosen, why = _choose(layouts)
+    chosen, why = _choose(mix, layouts)
     return MixPlan(mix=mix, layouts=tuple(layouts), chosen=chosen, why=tuple(why))
 
 
@@ -32,7 +31,7 @@ def drafts(mix: WorkMix) -> list[LayoutDraft]:
     whole = servers.build_server(mix, range(len(mix.classes)))
     layouts = [LayoutDraft("off", "one server without speculation", (whole,))]
     for parts in _parts(len(mix.classes)):
-        layouts += [_split_draft(mix, whole, parts, count) for count in range(mix.gpus)]
+        layouts += [_split_draft(mix, parts, count) for count in range(1, mix.gpus)]
     return layouts
 
 
@@ -49,22 +48,15 @@ def _parts(count: int) -> list[tuple[Part, Part]]:
     ]
 
 
-def _split_draft(
-    mix: WorkMix, whole: ServerDraft, parts: tuple[Part, Part], count: int
-) -> LayoutDraft:
-    """Two servers, the first on so many GPUs and the second on the others, or both on all (0)."""
+def _split_draft(mix: WorkMix, parts: tuple[Part, Part], count: int) -> LayoutDraft:
+    """Two servers, the first on so many GPUs and the second on the others."""
     names = [" and ".join(mix.classes[i].name for i in part) for part in parts]
-    gpus = (count, mix.gpus - count) if count else (mix.gpus, mix.gpus)
-    if count:
-        title = f"{names[0]} on {count} GPU{'s' * (count > 1)} | {names[1]} on {gpus[1]}"
-    else:
-        same = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
-        title = f"{' | '.join(names)}, two servers on {same}"
-    draft = LayoutDraft("gpus" if count else "shared", title)
+    gpus = (count, mix.gpus - count)
+    title = f"{names[0]} on {count} GPU{'s' * (count > 1)} | {names[1]} on {gpus[1]}"
+    draft = LayoutDraft("gpus", title)
     try:
         pairs = zip(parts, gpus, strict=True)
-        alone = [servers.build_server(mix, part, gpus=number) for part, number in pairs]
-        several = alone if count else servers.share_memory(alone, whole)
+        several = [servers.build_server(mix, part, gpus=number) for part, number in pairs]
         return draft._replace(servers=tuple(several))
     except AdvisorError as error:
         return draft._replace(refusal=str(error))
@@ -94,7 +86,7 @@ def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayo
     return layouts
 
 
-def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
+def _choose(mix: WorkMix, layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
     """The layout to run, and why; the first two are one server off and on."""
     chosen, single = 0, layouts[1]
     why = [f"No speculation: {single.refusal}"]
@@ -103,6 +95,8 @@ def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
         chosen = int(decision == "on")
         why = [f"{_WORDS[decision]} in one server: {_span(single.gain)}, "
                f"P(gain) {single.p_gain:.2f}"]  # fmt: skip
+    if len(layouts) == 2 and len(mix.classes) > 1:
+        return chosen, [*why, "No split: each server needs a GPU of its own, and there is one"]
     able = [i for i, layout in enumerate(layouts[2:], 2) if layout.refusal is None]
     if not able:
         return chosen, [*why, *(f"No split: {layout.refusal}" for layout in layouts[2:3])]

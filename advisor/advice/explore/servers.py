@@ -1,6 +1,4 @@
-"""One server of a layout: its classes, plans, what each class sees with each, and its memory beside
-another server. The GPU's contexts take turns: assumed, no measurement of two engines is known.
-"""
+"""One server of a layout: its classes, plans, and what each class sees with each."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, chance_of_all, mix_estimates, times
 from advisor.domain.nouns import (
-    AdvisorError,
     Candidate,
     Decision,
     Estimate,
@@ -22,16 +19,8 @@ from advisor.domain.nouns import (
     MemoryBill,
     Plan,
 )
-from advisor.domain.sourced import sourced
-from advisor.perf import memory
-from advisor.perf.sizes import device
 from advisor.prediction import utility
 from advisor.prediction.decision import decide_one
-
-STEP = 100  # fractions are whole hundredths
-MOST_PARTS = 100  # of 25 that make the wish: what is free is given out up to four times over
-PARTS = sourced(25, "parts", "own choice: steps of a wish that are tried", "chosen")
-USUAL_FRACTION = sourced(0.9, "share", "default of the engines, rounded", "assumed")
 
 
 class ServerDraft(NamedTuple):
@@ -186,92 +175,6 @@ def _decide(
     if decision is None:
         decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))
     return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best
-
-
-# ---------------------------------------------------------------- several on the same GPUs
-
-
-def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[ServerDraft]:
-    """The servers with shares of the memory that `whole`, one server for all, would take. Raises
-    AdvisorError with the sizes where they do not fit beside each other.
-    """
-    usable, top = device.usable_gib(whole.question.facts), _top(whole)
-    if usable is None:
-        raise AdvisorError("the memory of this hardware is not known")
-    if whole.question.base.plan.memory_fraction is None:  # they allocate what they need
-        sizes, most = [_most_gib(draft) for draft in drafts], usable
-    else:
-        least = [_smallest(draft, all_requests=False) for draft in drafts]
-        sizes = [None if share is None else usable * share / STEP for share in least]
-        most = usable * top / STEP
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes) or sum(known) > most + 1e-9:
-        words = " + ".join("unknown" if size is None else f"{size:.1f}" for size in sizes)
-        raise AdvisorError(
-            f"{len(drafts)} copies do not fit: they need at least {words} GiB of a GPU, and "
-            f"{most:.1f} of {usable:.1f} GiB can be given"
-        )
-    if whole.question.base.plan.memory_fraction is None:
-        return list(drafts)
-    low = [share or 0 for share in least]
-    wanted = [_smallest(draft, all_requests=True) or _top(draft) for draft in drafts]
-    spread = [max(w - m, 1) for w, m in zip(wanted, low, strict=True)]
-    shares = next(  # as large a part of the wish, or of what is free, as fits
-        tried
-        for parts in range(MOST_PARTS, -1, -1)
-        if sum(tried := [m + parts * s // PARTS for m, s in zip(low, spread, strict=True)]) <= top
-    )
-    placed = [_with_fraction(draft, f / STEP) for draft, f in zip(drafts, shares, strict=True)]
-    return [draft for draft in placed if draft is not None]
-
-
-def _with_fraction(draft: ServerDraft, fraction: float) -> ServerDraft | None:
-    """The same server with another share of the device's memory; None where it does not start."""
-    facts, change = draft.question.facts, {"memory_fraction": fraction}
-    base = draft.question.base.plan.model_copy(update=change)
-    if memory.bill(facts, base).fits is False:
-        return None
-    changed = [plan.model_copy(update=change) for plan in draft.question.plans]
-    fit = [(plan, bill) for plan in changed if (bill := memory.bill(facts, plan)).fits is not False]
-    question = draft.question._replace(
-        base=draft.question.base.model_copy(update={"plan": base}),
-        plans=tuple(plan for plan, _ in fit),
-        bills=tuple(judge.replica_bill(facts, plan, bill) for plan, bill in fit),
-    )
-    return draft._replace(question=question)
-
-
-def _smallest(draft: ServerDraft, *, all_requests: bool) -> int | None:
-    """The least hundredths of the memory with which it starts, or with all its requests' KV."""
-    length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in draft.each)
-
-    def works(fraction: int) -> bool:
-        tried = _with_fraction(draft, fraction / STEP)
-        if tried is None or not all_requests:
-            return tried is not None
-        most = memory.max_requests(tried.question.facts, tried.question.base.plan, length)
-        return most is None or most >= ceil(sum(draft.loads) - 1e-9)
-
-    low, high = 1, _top(draft)
-    if not works(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle + 1, high)
-    return high
-
-
-def _top(draft: ServerDraft) -> int:
-    return int((draft.question.base.plan.memory_fraction or USUAL_FRACTION) * STEP + 1e-9)
-
-
-def _most_gib(draft: ServerDraft) -> float | None:
-    """GiB of one GPU that the server takes with whichever of its plans takes most."""
-    facts = draft.question.facts
-    plans = (draft.question.base.plan, *draft.question.plans[-1:])  # the largest k takes most
-    sizes = [memory_gib(facts, plan, memory.bill(facts, plan)) for plan in plans]
-    known = [size for size in sizes if size is not None]
-    return max(known) if len(known) == len(sizes) else None
 
 
 def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:

@@ -34,20 +34,9 @@ def compose_yaml(advice: Advice) -> str:
     return _document({server.name: _service(server)}, (server,), title)
 
 
-def several_yaml(
-    servers: Sequence[Server], title: list[str], router: Mapping[str, Any], *, shared: bool
-) -> str:
-    """Several servers and the router in front of them. On the same GPUs (`shared`) each starts
-    after the one before it answers: an engine measures the free memory while it starts.
-    """
-    services: dict[str, Any] = {}
-    before = ""
-    for server in servers:
-        service = _service(server)
-        if before and shared:
-            service["depends_on"] = {before: {"condition": "service_healthy"}}
-        services[server.name] = service
-        before = server.name
+def several_yaml(servers: Sequence[Server], title: list[str], router: Mapping[str, Any]) -> str:
+    """Several servers and the router in front of them."""
+    services: dict[str, Any] = {server.name: _service(server) for server in servers}
     ready = {server.name: {"condition": "service_healthy"} for server in servers}
     services["router"] = {**router, "depends_on": ready}
     return _document(services, servers, title)

@@ -82,9 +82,8 @@ def server_words(one: Instance) -> str:
     if bill.kv_tokens is not None:
         memory += f", room for {number(bill.kv_tokens)} KV tokens"
     share = f", {plan.memory_fraction:g} of the memory" if plan.memory_fraction else ""
-    slow = f"; {one.slowdown:.2f} times slower beside the other" if one.slowdown > 1.005 else ""
     gpus = f", {one.gpus} GPUs" if one.gpus > 1 else ""
-    return f"{' and '.join(one.classes)}{gpus}: {spec}{share}; {memory}{slow}"
+    return f"{' and '.join(one.classes)}{gpus}: {spec}{share}; {memory}"
 
 
 Shape(
@@ -96,8 +95,8 @@ Shape(
 Shape(
     Instance,
     "server",
-    "name classes gpus decision plan memory concurrency slowdown",
-    kinds={key: {"type": "number"} for key in ("concurrency", "slowdown")},
+    "name classes gpus decision plan memory concurrency",
+    kinds={"concurrency": {"type": "number"}},
 )
 Shape(
     PlanLayout,

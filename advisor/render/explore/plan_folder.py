@@ -103,8 +103,7 @@ def _head(layout: PlanLayout) -> list[str]:
 
 def _compose(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     servers = [_server(part, compose.FORM) for part in parts]
-    router, shared = front_ends.compose_service(), layout.kind == "shared"
-    text = compose.several_yaml(servers, _head(layout), router, shared=shared)
+    text = compose.several_yaml(servers, _head(layout), front_ends.compose_service())
     conf = front_ends.nginx_conf(_routes(parts, lambda _: front_ends.LOCAL))
     return {"docker-compose.yml": text, "nginx.conf": conf}
 
@@ -117,8 +116,6 @@ def _k8s(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
 
 def _ray(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     """One application a server; Ray Serve routes by prefix itself."""
-    if layout.kind == "shared":
-        raise AdvisorError("Ray gives each application GPUs of its own: choose another layout")
     several = [(p.advice, p.suffix, f"/{p.instance.name}" if p.suffix else "/") for p in parts]
     return {"serve.yaml": front_ends.several(several, _head(layout))}
 
@@ -152,18 +149,6 @@ def _readme(made: MixPlan, layout: PlanLayout, files: dict[str, str], form: str)
         )
     rows = [f"| `{name}` | {about.get(name, 'a server')} |" for name in files]
     lines = [f"# {layout.title}", "", f"Start: `{_START[form]}`", ""]
-    if layout.kind == "shared":
-        lines += [
-            "The servers share the GPU's memory. Each must start after the one before it answers,"
-            " since an engine measures the free memory while it starts; compose does that.",
-            "",
-        ]
-        if form == "k8s":
-            lines += [
-                "Two pods on one GPU need time-slicing in the device plugin"
-                " (replicas: 2 of nvidia.com/gpu).",
-                "",
-            ]
     lines += ["| file | what it is |", "| --- | --- |", *rows, ""]
     paths = [f"`/{name}/v1/...`" for one in layout.instances for name in one.classes]
     if form != "ray":
