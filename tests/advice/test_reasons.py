@@ -50,9 +50,7 @@ def test_the_documented_case_tells_measurement_and_estimate_and_then_the_cause()
     assert f"Measured 1.24x here with random text, {expected:.2f}x expected" in screen
     assert "A draft-and-verify cycle at k=2 costs" in screen
     # one cause, not a share for the text and its opposite for what the run accepted
-    assert re.search(
-        r"mixed text accepts 2\.4\d tokens a step, the run accepted 2\.44 \(\+\d %\)", screen
-    )
+    assert re.search(r"the run accepted 2\.44 tokens a step, yours 2\.4\d \(\+\d+ %\)", screen)
     assert "instead of" not in screen.split("The run")[0]
 
 
@@ -104,40 +102,12 @@ def test_the_measured_gain_times_all_shares_is_the_expected_one(
         assert product == pytest.approx(expected, rel=off + unsaid), text
 
 
-@pytest.mark.parametrize("workload", ["code", "chat", "random"])
-@pytest.mark.parametrize(
-    "setup",
-    [
-        {"hardware": "gb10", "model": "qwen3.8-27b"},
-        {"hardware": "h100", "model": "gpt-oss-120b", "engine": "sglang", "concurrency": 64},
-        {"hardware": "rx7900xtx", "model": "qwen3.8-27b"},
-        {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "concurrency": 16, "ctx_tokens": 8192},
-        {"hardware": "h100", "gpus": 2, "model": "qwen3-30b-a3b", "engine": "sglang"},
-    ],
-    ids=lambda setup: "-".join(map(str, setup.values())),
-)
-def test_a_run_of_this_setting_far_from_the_estimate_names_its_causes(
-    setup: dict[str, Any], workload: str
-) -> None:
-    """What the run does not say is named as that, and no more than a tenth is left without a
-    name.
-    """
-    advice = recommend(**setup, workload=workload)
-    assert advice.candidate is not None and advice.estimate is not None
-    told = [one.text for one in advice.reasons if "x expected: " in one.text]
-    for text in told:
-        assert "unexplained" not in text
-        for part in re.findall(r"runs of one setting scatter \(([+-]\d+) %\)", text):
-            assert abs(int(part)) <= 10
-    assert len(advice_text(advice).splitlines()) <= 24
-
-
 def test_what_a_run_accepted_is_named_before_what_its_steps_cost() -> None:
     """gpt-oss-120b with DFlash in SGLang: 2.42 tokens a step were measured, more are expected."""
     advice = recommend(hardware="h100", model="gpt-oss-120b", engine="sglang", concurrency=64)
     (told,) = [one.text for one in advice.reasons if "x expected: " in one.text][:1]
     assert "Measured 1.07x nearest with chat text" in told
-    assert re.search(r"the run accepted 2\.42, 3\.\d\d expected \(\+\d+ %\)", told)
+    assert re.search(r"the run accepted 2\.42 tokens a step, yours 3\.\d\d \(\+\d+ %\)", told)
 
 
 def test_a_named_client_tells_its_text() -> None:
@@ -145,9 +115,7 @@ def test_a_named_client_tells_its_text() -> None:
     advice = recommend(hardware="gb10", model="qwen3.8-27b", workload="code")
     (told,) = [one.text for one in advice.reasons if "x expected: " in one.text]
     assert "Measured 1.68x here with creative text" in told
-    assert re.search(
-        r"code text accepts 3\.\d\d instead of 2\.\d\d tokens a step \(\+2\d %\)", told
-    )
+    assert re.search(r"code text: 3\.\d\d instead of 2\.\d\d tokens a step \(\+2\d %\)", told)
 
 
 def test_another_k_is_named_with_its_share() -> None:
@@ -240,39 +208,6 @@ def test_what_a_given_length_leaves_no_room_for_is_told_as_that() -> None:
     found = re.search(r"what fits: --max-model-len (\d+)", str(refused.value))
     assert "--ctx" not in str(refused.value)
     assert recommend(hardware="rtx3090", model="gemma-4-31b", max_model_len=int(found[1]))
-
-
-def test_answers_of_one_length_are_a_cause_of_their_own() -> None:
-    """Random prompts with answers of one length start and end together; mixed text does not."""
-    advice = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
-    told = next(one.text for one in advice.reasons if "x expected: " in one.text)
-    share = re.search(r"the run's answers had one length \(\+(\d+) %\)", told)
-    assert share and 2 <= int(share[1]) <= 15
-    # neighbouring tokens of a text share experts, random ones do not
-    left = re.search(r"reaches fewer experts a step than random tokens \(\+(\d+) %\)", told)
-    assert left and 2 <= int(left[1]) <= 15
-    dense = recommend(hardware="gb10", model="qwen3.6-27b", concurrency=16, ctx_tokens=2048)
-    assert not any("experts a step" in one.text for one in dense.reasons)
-    # own runs of one length beside a question of one length: no such cause
-    alike = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048, workload="random")
-    assert not any("answers" in one.text for one in alike.reasons if "Measured" in one.text)
-    # the H200's answers vary although their text is random
-    varied = recommend(
-        hardware="h200", concurrency=32, ctx_tokens=2048, workload="random", engine="sglang"
-    )
-    told = " ".join(one.text for one in varied.reasons if "x expected: " in one.text)
-    assert "the run's answers varied in length (-" in told
-
-
-def test_a_run_of_decode_steps_alone_is_not_held_against_tpot_with_prompts() -> None:
-    """Its steps were timed while no prompt was computed, which TPOT of a whole load has between."""
-    advice = recommend(hardware="h200", concurrency=32, ctx_tokens=2048, goal="tpot")
-    bare = [one.text for one in advice.reasons if "tok/s per request" in one.text.split("gave")[-1]]
-    told = [text for text in bare if "x expected: " in text]
-    assert told
-    for text in told:
-        assert "with random text while decoding" in text
-        assert re.search(r"prompts between the steps, which the run leaves out \(-\d+ %\)", text)
 
 
 @pytest.mark.parametrize(("concurrency", "ctx_tokens"), [(1, 2048), (16, 2048), (16, 8192)])
