@@ -45,7 +45,7 @@ def trial(facts: Facts, fixed: Sequence[Candidate]) -> tuple[tuple[Candidate, ..
     allowed = [c for c in free if decide.is_allowed(c)] or free
     best, block = (max(c, key=lambda c: _log_gain(facts, c.estimate)) for c in (allowed, blocks))
     assert block.estimate is not None  # of those that are free
-    ratio = price(facts, block.plan)
+    ratio = price(facts, block.plan, fixed)
     estimate = times(block.estimate, ratio)
     candidate = judge.judge(facts, with_adaptive(block.plan), estimate)
     more = _log_gain(facts, block.estimate) + ratio.log - _log_gain(facts, best.estimate)
@@ -79,12 +79,15 @@ def with_adaptive(plan: Plan) -> Plan:
     return plan.model_copy(update={"extra": (*plan.extra, (ADAPTIVE, "true"))})
 
 
-def price(facts: Facts, plan: Plan) -> Ratio:
+def price(facts: Facts, plan: Plan, fixed: Sequence[Candidate] = ()) -> Ratio:
     """Adaptive over fixed: what the best of fewer verified drafts gives more, and what was measured
-    at the tokens of this step.
+    at the tokens of this step. `fixed`: candidates whose estimates are at hand.
     """
     shorter = [plan.model_copy(update={"k": k}) for k in range(1, plan.k + 1)]
-    gains = [_log_gain(facts, one) for one in judge.estimate_plans(facts, shorter)]
+    estimates = {candidate.plan: candidate.estimate for candidate in fixed}
+    missing = [one for one in shorter if one not in estimates]
+    estimates |= zip(missing, judge.estimate_plans(facts, missing), strict=True)
+    gains = [_log_gain(facts, estimates[one]) for one in shorter]
     requests = memory.replica(facts, plan).concurrency or 1
     seen = ratio_at(min(requests, plan.max_num_seqs or requests) * (plan.k + 1.0))
     return seen._replace(log=seen.log + max(gains) - gains[-1])
