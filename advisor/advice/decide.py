@@ -9,6 +9,7 @@ prices, is measured first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
@@ -193,14 +194,17 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
     """The 80 % interval of the goal's speed-up (balanced: the weighted geometric mean)."""
     if estimate is None:
         return NO_GAIN
-    weights = goal_weights(goal, np.array([paid_share(estimate)]))[:, 0]
+    weights = goal_weights(goal, paid_share(estimate))
     return average([getattr(estimate, name).speedup for name in METRICS], weights)
 
 
-def average(gains: Sequence[Interval], weights: Sequence[float] | Floats) -> Interval:
+def average(gains: Sequence[Interval], weights: Sequence[float]) -> Interval:
     """The weighted geometric mean of gains whose errors go together."""
-    logs = np.log(np.maximum([(gain.p10, gain.p50, gain.p90) for gain in gains], 1e-6))
-    low, middle, high = map(float, np.exp(np.asarray(weights) @ logs))
+    parts = zip(*((gain.p10, gain.p50, gain.p90) for gain in gains), strict=True)
+    low, middle, high = (
+        exp(sum(w * log(max(value, 1e-6)) for w, value in zip(weights, part, strict=True)))
+        for part in parts
+    )
     return Interval(p10=low, p50=middle, p90=high)
 
 
@@ -219,8 +223,7 @@ def sample(gain: Interval, dimension: int) -> Floats:
 
 def paid_share(estimate: Estimate) -> float:
     """How far quicker tokens are paid by the wait for the first one, 0 to 1."""
-    first = np.array([estimate.ttft_ms.speedup.p50])
-    return float(token_wait(np.array([crowds(estimate)]), first)[0])
+    return token_wait(crowds(estimate), estimate.ttft_ms.speedup.p50)
 
 
 def crowds(estimate: Estimate) -> bool:

@@ -198,7 +198,7 @@ def known_shape(model: LLM) -> LLM | None:
 
 def checkpoints(model: LLM) -> tuple[Checkpoint, ...]:
     """All published checkpoints, those beside the drafters last; of a user's model, his alone."""
-    if any(found.source == AS_ASKED for found in model.checkpoints):
+    if model.checkpoints and model.checkpoints[0].source == AS_ASKED:
         return model.checkpoints
     beside = _drafter_file(model.id)
     return (*model.checkpoints, *(beside.checkpoints if beside is not None else ()))

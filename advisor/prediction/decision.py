@@ -18,6 +18,7 @@ from advisor.domain.nouns import Decision, Goal
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats, Mask
+from advisor.perf.regimes.setting import Length, between, choose, greater
 from advisor.prediction.intervals import Predicted, chance_of_both
 
 Codes = npt.NDArray[np.int8]
@@ -134,23 +135,23 @@ def p_meets(limit: float, value: float, sd: float) -> float:
     return cdf(float(np.log(limit / value)) / sd)
 
 
-def token_wait(crowded: Mask, first_token: Floats) -> Floats:
+def token_wait(crowded: Mask | bool, first_token: Length) -> Length:
     """How far quicker tokens are paid by the wait for the first one: 1 where speculation lets fewer
     requests run (`crowded`) or the first token comes `LATE[1]` times as late, from 0 at `LATE[0]`.
-    A balanced goal then looks at output tok/s, which has the wait in it (N,). `first_token`: median
-    speed-up of the time to first token, above 1 is sooner.
+    A balanced goal then looks at output tok/s, which has the wait in it. `first_token`: median
+    speed-up of the time to first token, above 1 is sooner; a number or an array (N,).
     """
-    later = -np.log(np.fmax(first_token, LEAST_RATIO))
-    low, high = np.log(LATE)
-    return np.where(crowded, 1.0, np.clip((later - low) / (high - low), 0.0, 1.0))
+    paid: Length = choose(crowded, 1.0, between(1 / greater(first_token, LEAST_RATIO), *LATE))
+    return paid
 
 
-def goal_weights(goal: Goal, paid: Floats) -> Floats:
-    """What a goal weighs of output tok/s, TPOT and TTFT. `paid`: see `token_wait`. (3, N)."""
-    output, tokens, first = (np.full(len(paid), weight) for weight in GOAL_WEIGHTS[goal])
-    if goal == "balanced":
-        output, tokens = output + paid * tokens, (1 - paid) * tokens
-    return np.stack([output, tokens, first])
+def goal_weights(goal: Goal, paid: Length) -> tuple[Length, Length, Length]:
+    """What a goal weighs of output tok/s, TPOT and TTFT, each a number or an array (N,). `paid`:
+    see `token_wait`.
+    """
+    output, tokens, first = GOAL_WEIGHTS[goal]
+    moved = paid * (tokens if goal == "balanced" else 0.0)
+    return output + moved, tokens - moved, first + 0.0 * paid
 
 
 def goal_chances(goals: Sequence[Goal], paid: Floats, found: Mapping[str, Predicted]) -> Floats:

@@ -21,12 +21,12 @@ def test_tokens_are_paid_from_one_growth_of_the_wait_to_another() -> None:
     paid = token_wait(np.zeros(6, dtype=bool), first)
     assert paid == pytest.approx([0, 0, 0, 0.5, 1, 1])
     assert (token_wait(np.ones(6, dtype=bool), first) == 1).all()
-    weights = goal_weights("balanced", paid)
+    weights = np.array(goal_weights("balanced", paid))
     assert weights.sum(axis=0) == pytest.approx(1)
     assert weights[:, 0] == pytest.approx(GOAL_WEIGHTS["balanced"])
     assert weights[:, -1] == pytest.approx(GOAL_WEIGHTS["throughput"])
     for goal in ("throughput", "tpot", "ttft"):
-        assert np.ptp(goal_weights(goal, paid) - np.array([GOAL_WEIGHTS[goal]]).T) == 0
+        assert np.ptp(np.array(goal_weights(goal, paid)) - np.array([GOAL_WEIGHTS[goal]]).T) == 0
 
 
 @pytest.mark.parametrize(

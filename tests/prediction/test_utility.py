@@ -104,7 +104,7 @@ def test_a_balanced_goal_leans_towards_throughput() -> None:
     """By hand, with weights of 0.6 and 0.4: a log gain of 0.3 in output tok/s alone is worth 0.18,
     in TPOT alone 0.12.
     """
-    weights = goal_weights("balanced", np.zeros(2))
+    weights = np.array(goal_weights("balanced", np.zeros(2)))
     gains = np.array([[0.3, 0.0], [0.0, 0.3], [9.0, 9.0]])  # of tok/s, TPOT, TTFT; two candidates
     assert (weights * gains).sum(axis=0) == pytest.approx([0.18, 0.12])
 

@@ -63,9 +63,9 @@ _MACHINE = ("hardware", "model", "shape", "quant")
 # what the count of requests that fit (memory.max_requests) reads beside them, the drafters and the
 # plan; not how many are sent
 _COUNTED = ("engine", "engine_version", "gpus", "thinking", "ctx_tokens", "output_tokens")
-# facts, or a plan by identity and they -> the plan and its requests; kept while the questions that
-# hold both are encoded, no longer
-Counts = dict[tuple[object, ...], tuple[Plan | None, float]]
+# facts, or a plan by identity and they -> the plan and its requests, without its speculation and
+# with it; kept while the questions that hold both are encoded, no longer
+Counts = dict[tuple[object, ...], tuple[Plan, float, float]]
 
 
 def _machine(facts: Facts) -> dict[str, object]:
@@ -113,14 +113,15 @@ def _limits(facts: Facts, plan: Plan, counts: Counts) -> dict[str, object]:
         *(id(getattr(facts, part)) for part in (*_MACHINE, "drafters")),
         *(getattr(facts, part) for part in _COUNTED),
     )
-    plain = memory.without_drafts(plan).model_copy(update={"max_num_seqs": None})
-    last, before = counts.get(room, (None, cells.NAN))
-    if last != plain:
-        before = _count(facts, plain)
-        counts[room] = plain, before
     if (id(plan), *room) not in counts:
-        counts[id(plan), *room] = (plan, before if plan.method == "none" else _count(facts, plan))
-    after = counts[id(plan), *room][1]
+        plain = memory.without_drafts(plan).model_copy(update={"max_num_seqs": None})
+        last, before, _ = counts.get(room, (None, cells.NAN, cells.NAN))
+        if last != plain:
+            before = _count(facts, plain)
+            counts[room] = plain, before, before
+        after = before if plan.method == "none" else _count(facts, plan)
+        counts[id(plan), *room] = plan, before, after
+    _, before, after = counts[id(plan), *room]
     given = facts.request.max_num_seqs if facts.request is not None else None
     slots = scaled_value(plan.max_num_seqs)
     full = slots == after and given is None

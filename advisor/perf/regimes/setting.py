@@ -196,10 +196,13 @@ def of_regime(key: str) -> float:
 Length = TypeVar("Length", float, "npt.NDArray[np.float64]")
 
 
+_SCALAR = (int, float)  # a tuple: making `int | float` takes longer than the test
+
+
 def _either(of_numbers: Callable[..., Any], of_arrays: str) -> Callable[..., Any]:
     def apply(*values: Any) -> Any:
         for value in values:
-            if not isinstance(value, int | float):
+            if not isinstance(value, _SCALAR):
                 import numpy as np
 
                 return getattr(np, of_arrays)(*values)
