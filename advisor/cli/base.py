@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
@@ -43,19 +42,6 @@ def import_extra(extra: str, module: str) -> Any:
 
 def _extra_error(error: ModuleNotFoundError, extra: str) -> AdvisorError:
     return AdvisorError(f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]'")
-
-
-def write_files(files: Mapping[str, str], folder: str | os.PathLike[str]) -> None:
-    """Write files into a new or empty folder and name them. Raises AdvisorError."""
-    from pathlib import Path  # start-up: only where files are written
-
-    place = Path(folder)
-    if place.exists() and any(place.iterdir()):
-        raise AdvisorError(f"{place} is not empty: nothing was written")
-    place.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (place / name).write_text(text, encoding="utf-8")
-        say(place / name)
 
 
 # Named by the two main commands too: click keeps the help option of a command's first context,
@@ -102,8 +88,7 @@ class Command(NamedTuple):
     """Where a command is and what the help of its group says of it."""
 
     module: str  # of advisor.cli
-    summary: str = ""  # empty: the first sentence of its help, for which it is imported
-    attribute: str = ""  # of the module; empty: the command's own name
+    summary: str
 
     @property
     def target(self) -> str:
@@ -115,26 +100,21 @@ class LazyGroup(click.Group):
     """Commands imported when they run; one that needs a checkout says so where there is none."""
 
     lazy: Mapping[str, Command] = {}
-    groups: Mapping[str, Collection[str]] = {}  # title -> commands; one section without any
+    groups: Mapping[str, Collection[str]] = {}  # title -> commands
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names, in the order of the help."""
-        return [*super().list_commands(ctx), *self.lazy]
+        return list(self.lazy)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does, without importing those of which a summary is known."""
-        rows = []
-        for name in self.list_commands(ctx):
-            known = self.lazy.get(name)
-            if known is not None and known.summary and find_spec(known.target) is not None:
-                command: click.Command | None = click.Command(name, help=known.summary)
-            else:
-                command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                rows.append((name, command))
-        width = max((len(name) for name, _ in rows), default=0)
-        for title, names in (self.groups or {"Commands": [name for name, _ in rows]}).items():
-            lines = [(n.ljust(width), one.get_short_help_str(200)) for n, one in rows if n in names]
+        """Write what each command does, without importing it; of those that are installed."""
+        width = max(map(len, self.lazy))
+        for title, names in self.groups.items():
+            lines = [
+                (name.ljust(width), self.lazy[name].summary)
+                for name in names
+                if find_spec(self.lazy[name].target) is not None
+            ]
             with formatter.section(title):
                 formatter.write_dl(lines)
 
@@ -150,10 +130,8 @@ class LazyGroup(click.Group):
                 raise _extra_error(error, "train") from None
             if not (error.name or "").startswith(("advisor.lab", "advisor.cli.")):
                 raise
-            return _needs_a_checkout(f"{ctx.info_name} {cmd_name}" if ctx.parent else cmd_name)
-        command: click.Command = getattr(
-            module, self.lazy[cmd_name].attribute or cmd_name.replace("-", "_")
-        )
+            return _needs_a_checkout(cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
 
@@ -167,7 +145,7 @@ def _needs_a_checkout(name: str) -> click.Command:
         )
 
     return click.Command(
-        name.rsplit(maxsplit=1)[-1],
+        name,
         callback=refuse,
         help="Needs a checkout of the repository.",
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import fill
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -16,7 +15,7 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
-from advisor.cli.base import Command, LazyGroup, option, path_type, say
+from advisor.cli.base import option, path_type, say
 from advisor.cli.options import WORKLOADS, Number, Tokens, question_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option, metrics_option
@@ -36,18 +35,7 @@ from advisor.render.own_runs import ab_text
 T = TypeVar("T")
 
 
-class Benchmarks(LazyGroup):
-    """The commands of `advisor bench`; those that measure for the repository stay in it."""
-
-    lazy = MappingProxyType(
-        {
-            "step-cost": Command("bench_step_cost"),
-            "import": Command("bench_step_cost", attribute="import_rows"),
-        }
-    )
-
-
-@click.group(cls=Benchmarks)
+@click.group()
 def bench() -> None:
     """Benchmark a machine, to base its predictions on measurements."""
 

@@ -10,6 +10,7 @@ import click
 from advisor.advice.own_runs import receipt as receipts
 from advisor.cli.base import option, path_type, say
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.bench.rows import import_folder
 from advisor.lab.measurements import files
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids, measurements_dir
@@ -33,7 +34,7 @@ def data_check(path: Path | None) -> None:
 
 
 @data.command("add")
-@click.argument("runs", type=path_type("file", exists=True))
+@click.argument("runs", type=path_type(exists=True))
 @option("acceptance", "CSV of acceptance by position.", path_type(exists=True))
 @option(
     "sources",
@@ -44,10 +45,13 @@ def data_check(path: Path | None) -> None:
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
     """Add rows, split into one CSV per source with its metadata.
 
-    RUNS is a CSV, or a receipt (JSON), which describes its source itself.
+    RUNS is a CSV; or a receipt (JSON) or a folder of a step-cost sweep (with about.yaml), which
+    describe their source themselves.
     """
     folder = into or measurements_dir()
-    if runs.suffix == ".json":
+    if runs.is_dir():
+        added = [import_folder(runs, folder)[0]]
+    elif runs.suffix == ".json":
         made = receipts.read(runs)
         with TemporaryDirectory() as place:
             table = Path(place, f"{made.id}.csv")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.compare import compare as compare_choices
 from advisor.advice.explore.compare import compare_over, kind_of
-from advisor.advice.explore.layouts import Kind, MixPlan
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
@@ -20,16 +19,7 @@ from advisor.advice.explore.within import objectives, users_within, with_costs
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
 from advisor.advice.spoken import split_count
-from advisor.cli.base import (
-    HELP,
-    form_option,
-    import_extra,
-    option,
-    path_type,
-    say,
-    with_options,
-    write_files,
-)
+from advisor.cli.base import HELP, form_option, import_extra, option, path_type, say, with_options
 from advisor.cli.options import question_options
 from advisor.cli.recommend import machine_option, paper, write
 from advisor.domain.files import read_text_safely
@@ -37,7 +27,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
-from advisor.render.explore.plan_folder import FORMS, folder
+from advisor.render.explore.plan_compose import plan_compose
 from advisor.render.explore.text import sweep_text
 from advisor.render.objects import text_of
 
@@ -112,40 +102,16 @@ def _save(place: Path, found: Sweep) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("mix", type=click.Path(allow_dash=True))
-@text_or_json
-@option(
-    "out place", "Write servers, router, A/B scripts and reasons to a folder.", path_type("folder")
-)
-@option(
-    "form deploy",
-    "Deployment format of --out; ray covers several machines.",
-    FORMS,
-    default="compose",
-)
-@option("layout kind", "Layout to write with --out  [default: the recommended one]", get_args(Kind))
-def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
+@form_option("text", "json", "compose", text="Output format.")
+def plan(mix: str, form: str) -> None:
     """Plan one or two servers, with or without speculation, for several workloads on one machine.
 
     MIX is a YAML file of request classes (docs/explore.md); - reads standard input.
     """
     made = plan_mix(read_mix(read_text_safely("/dev/stdin" if mix == "-" else mix, MOST_BYTES)))
-    if place is None:
-        if kind is not None:
-            raise click.UsageError("--layout needs --out")
-        write(text_of(mix_plan_json(made)) if form == "json" else plan_text(made, paper()))
-        return
-    write_files(folder(made, deploy, _index(made, kind)), place)
-
-
-def _index(made: MixPlan, kind: str | None) -> int | None:
-    """The best layout of a kind: the one with the highest gain of those that can be."""
-    if kind is None:
-        return None
-    same = [i for i, one in enumerate(made.layouts) if one.kind == kind]
-    gains = {i: gain.p50 for i in same if (gain := made.layouts[i].gain) is not None}
-    if not same:
-        raise AdvisorError(f"this mix has no layout of the kind {kind}")
-    return max(gains, key=gains.__getitem__) if gains else same[0]
+    if form == "compose":
+        return write(plan_compose(made))
+    write(text_of(mix_plan_json(made)) if form == "json" else plan_text(made, paper()))
 
 
 def rate_of(per_hour: str | None, watts: float | None) -> Rate:

@@ -110,20 +110,15 @@ def sweep_file(tmp_path: Path, *entries: dict[str, Any]) -> Path:
     return path
 
 
-def test_the_default_sweep_starts_with_the_most_valuable_engines() -> None:
-    sweep = step_cost.default_jobs("m", "q", "c")
-    assert [(one.label, one.k) for one in sweep] == [(f"m-q-k{k}", k) for k in (0, 2, 4, 1, 3)]
-    assert all(len({p.key for p in one.points}) == len(one.points) for one in sweep)
-
-
 def test_a_sweep_file_gives_an_engine_start_for_each_draft_length(tmp_path: Path) -> None:
     shape = tmp_path / "config.json"
     shape.write_text(json.dumps({"vocab_size": 777, "model_type": "llama"}))
     entry: dict[str, Any] = {"label": "llama-k{k}", "k": [0, 2], "gpus": "0,1"}
+    entry |= {"model": "llama", "quant": "bf16"}
     entry |= {"config": str(shape), "draft_config": str(shape), "graph_sizes": [12, 3]}
     point = {"concurrency": 4, "input_tokens": 64, "output_tokens": 32, "prefix_share": 0.5}
     path = sweep_file(tmp_path, {**entry, "points": [[1, 2048, 128], point]})
-    plain, drafting = step_cost.read_sweep(path, {"model": "llama", "quant": "bf16"})
+    plain, drafting = step_cost.read_sweep(path)
     assert [plain.label, drafting.label] == ["llama-k0", "llama-k2"]
     assert [p.key for p in drafting.points] == ["1:2048:128:0", "4:64:32:0.5"]
     launch = worker.engine_arguments(vars(drafting), "m")
@@ -136,8 +131,7 @@ def test_a_sweep_file_gives_an_engine_start_for_each_draft_length(tmp_path: Path
     assert json.loads((tmp_path / "drafter" / "config.json").read_text())["vocab_size"] == 777
 
 
-ENTRY = {"label": "a", "points": []}
-ABOUT = {"model": "m", "quant": "q", "config": "c"}
+ENTRY = {"label": "a", "points": [], "model": "m", "quant": "q", "config": "c"}
 
 
 @pytest.mark.parametrize(
@@ -151,4 +145,4 @@ ABOUT = {"model": "m", "quant": "q", "config": "c"}
 )
 def test_what_is_no_sweep_is_refused(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
     with pytest.raises(AdvisorError, match=message):
-        step_cost.read_sweep(sweep_file(tmp_path, entry), ABOUT)
+        step_cost.read_sweep(sweep_file(tmp_path, entry))

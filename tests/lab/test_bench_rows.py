@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from advisor.cli.bench import bench
+from advisor.cli.data import data
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import rows
 from advisor.lab.measurements import files
@@ -74,9 +74,7 @@ def test_weak_points_are_kept_and_not_trained_on(
     tmp_path: Path, points: list[dict[str, Any]], about: str, reason: str
 ) -> None:
     where = folder(tmp_path, points, ABOUT + about)
-    found = [
-        r for r in rows.runs(rows.read_rows(where), rows.read_about(where, {})) if r["k"] == "2"
-    ]
+    found = [r for r in rows.runs(rows.read_rows(where), rows.read_about(where)) if r["k"] == "2"]
     assert found
     assert all(r["use"] == "eval" and reason in r["use_why"] for r in found)
 
@@ -126,19 +124,17 @@ def test_broken_and_empty_folders(tmp_path: Path) -> None:
         rows.read_rows(tmp_path)
 
 
-def test_command_refuses_twice_and_replaces(tmp_path: Path) -> None:
-    where = [str(folder(tmp_path, [point(0), point(2)])), "--into", str(tmp_path / "m")]
-    run = CliRunner().invoke
-    assert "4 runs" in run(bench, ["import", *where]).output
-    assert isinstance(run(bench, ["import", *where]).exception, AdvisorError)
-    assert run(bench, ["import", *where, "--replace"]).exit_code == 0
+def test_a_folder_is_added_once(tmp_path: Path) -> None:
+    words = ["add", str(folder(tmp_path, [point(0), point(2)])), "--into", str(tmp_path / "m")]
+    assert "bench-demo" in CliRunner().invoke(data, words).output
+    assert isinstance(CliRunner().invoke(data, words).exception, AdvisorError)
 
 
 @pytest.mark.parametrize(
     "source", sorted({path.parent.name for path in RAW.glob("*vllm*/*.jsonl")})
 )
 def test_raw_points_become_the_shipped_rows(source: str) -> None:
-    about, points = rows.read_about(RAW / source, {}), rows.read_rows(RAW / source)
+    about, points = rows.read_about(RAW / source), rows.read_rows(RAW / source)
     made = [{k: v for k, v in row.items() if v} for row in rows.runs(points, about)]
     drafts = [one for one in points if one["k"] and f"-k{one['k']}" in one["label"]]
     compared = {row["spec_method"] for row in made if "speedup" in row}

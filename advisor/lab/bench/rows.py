@@ -1,4 +1,4 @@
-"""From the rows and about.yaml of `advisor bench step-cost` to measured runs of one source.
+"""From the rows and about.yaml of a step-cost sweep to measured runs of one source.
 
 Arms of one campaign at one point make a group; acceptance is marked as forced, never learned from.
 """
@@ -49,22 +49,18 @@ def read_rows(folder: Path) -> list[Row]:
             elif row:
                 shared[row["label"]] = row
     if not rows:
-        raise AdvisorError(
-            f"{folder} holds no measured points (*.jsonl of `advisor bench step-cost`)."
-        )
+        raise AdvisorError(f"{folder} holds no measured points (*.jsonl of a step-cost sweep).")
     return rows
 
 
-def read_about(folder: Path, changes: About) -> dict[str, Any]:
-    """about.yaml with the command line's changes. Raises AdvisorError where it lacks a name."""
+def read_about(folder: Path) -> dict[str, Any]:
+    """What about.yaml says. Raises AdvisorError where it lacks a name."""
     path = folder / ABOUT
     read = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    about = {**(read or {}), **{name: value for name, value in changes.items() if value}}
+    about: dict[str, Any] = read or {}
     for name in ("id", "hardware", "date"):
         if not about.get(name):
-            raise AdvisorError(
-                f"`{name}` is not known: put it into {ABOUT} in {folder}, or give --{name}."
-            )
+            raise AdvisorError(f"`{name}` is not known: put it into {ABOUT} in {folder}.")
     if not str(about["id"]).startswith(STEP_COST_PREFIXES):
         raise AdvisorError(
             "ids of step-cost sources start with `bench-`: rule SD505 knows them by that."
@@ -217,13 +213,11 @@ def _decode_run(row: Row, about: About, weak: About | None) -> Run:
     return _setting(row, about, "/decode") | speed
 
 
-def import_folder(
-    folder: Path, into: Path, changes: About | None = None, replace: bool = False
-) -> tuple[str, int]:
+def import_folder(folder: Path, into: Path) -> tuple[str, int]:
     """Write runs/ID.csv and sources/ID.yaml of a sweep's folder; returns (ID, rows). Raises
-    AdvisorError without points or a description, or where the source is there and not to `replace`.
+    AdvisorError without points or a description, or where the source is there.
     """
-    about = read_about(folder, changes or {})
+    about = read_about(folder)
     table = runs(read_rows(folder), about)
     known = known_ids()
     if known.hardware and about["hardware"] not in known.hardware:
@@ -232,9 +226,6 @@ def import_folder(
             f"knowledge/hardware."
         )
     source = str(about["id"])
-    if replace:
-        for path in (into / "runs" / f"{source}.csv", into / "sources" / f"{source}.yaml"):
-            path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         rows = Path(scratch, "runs.csv")
         rows.write_text(files.csv_text(RUN_COLUMNS, table), encoding="utf-8")
@@ -250,10 +241,10 @@ def _sidecar(about: About, rows: Sequence[Run]) -> Run:
         "id": about["id"],
         "kind": "own measurement",
         "title": about.get("title", f"Step costs of {about['hardware']}"),
-        "address": about.get("address", "measured with `advisor bench step-cost`"),
+        "address": about.get("address", "measured with advisor.lab.bench.step_cost"),
         "date": str(about["date"]),
         "holds": f"{len(rows)} arms, {train} of them for training; one machine type, one source",
-        "how": f"advisor bench step-cost; {about.get('versions', 'versions in the rows')}",
+        "how": f"advisor.lab.bench.step_cost; {about.get('versions', 'versions in the rows')}",
         "reliability": about.get("reliability", "high for step costs; acceptance is an input"),
         "caveats": f"{about.get('caveats', NOTE)}. Differs from a default install: {differs}. "
         f"Dropped or missing: {dropped}",

@@ -1,4 +1,5 @@
 """A resumable sweep of vLLM's step costs: one engine start after the other, each in a process.
+`python -m advisor.lab.bench.step_cost SWEEP.json FOLDER [MINUTES]`, where vLLM is installed.
 
 A sweep file is JSON: a list of entries with the fields of `Job`. `k` may be a list: one engine
 start each. Points are objects with the fields of `TimedPoint`, or lists in their order. Each start
@@ -75,22 +76,11 @@ class SweepProgress(NamedTuple):
     note: str
 
 
-def default_jobs(model: str, quant: str, config: str) -> tuple[Job, ...]:
-    """In order of value: closed loops at three prompt lengths and at next to no prompt."""
-    loads = ((2048, (1, 2, 4, 8, 16, 32, 64, 128)), (8192, (1, 4, 16, 32)), (32768, (1, 8)))
-    points = [TimedPoint(c, tokens, 128) for tokens, clients in loads for c in clients]
-    points += [TimedPoint(c, 64, 512, rounds=2) for c in loads[0][1]]
-    about = (model, quant, config)
-    return tuple(Job(f"{model}-{quant}-k{k}", *about, k, tuple(points)) for k in (0, 2, 4, 1, 3))
-
-
-def read_sweep(path: Path, about: dict[str, str]) -> tuple[Job, ...]:
-    """The engine starts of a sweep file; `about`: model, quant and config of entries without them.
-    Raises AdvisorError where it is no list.
-    """
+def read_sweep(path: Path) -> tuple[Job, ...]:
+    """The engine starts of a sweep file. Raises AdvisorError where it is no list."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        jobs = tuple(Job(**entry) for listed in entries for entry in _each_k(about | listed))
+        jobs = tuple(Job(**entry) for listed in entries for entry in _each_k(listed))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise AdvisorError(f"{path} is no sweep: {error}") from error
     if len({job.label for job in jobs}) < len(jobs):
@@ -169,3 +159,9 @@ def _start(job: Job, folder: Path, deadline: float, wrote: Callable[[], None]) -
     finally:
         process.end()
     return process.returncode
+
+
+if __name__ == "__main__":
+    sweep, place, *minutes = sys.argv[1:]
+    seconds = 60 * float(minutes[0]) if minutes else float("inf")
+    run(read_sweep(Path(sweep)), Path(place), seconds, print)

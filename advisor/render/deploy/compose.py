@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from advisor.advice.recommend import recommend
@@ -12,6 +13,7 @@ from advisor.engines.writer import write_file
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.quoting import NotedValue, comment, document
+from advisor.render.deploy.router import IMAGE
 from advisor.render.deploy.serving import Server
 
 FORM = "a compose file"
@@ -34,24 +36,33 @@ def compose_yaml(advice: Advice) -> str:
     return _document({server.name: _service(server)}, (server,), title)
 
 
-def several_yaml(servers: Sequence[Server], title: list[str], router: Mapping[str, Any]) -> str:
-    """Several servers and the router in front of them."""
+def several_yaml(servers: Sequence[Server], title: list[str], router: str) -> str:
+    """Several servers, and nginx with the configuration `router` in front of them."""
     services: dict[str, Any] = {server.name: _service(server) for server in servers}
-    ready = {server.name: {"condition": "service_healthy"} for server in servers}
-    services["router"] = {**router, "depends_on": ready}
-    return _document(services, servers, title)
+    services["router"] = {
+        "image": IMAGE,
+        "network_mode": "host",  # where the servers' ports are open
+        "configs": [{"source": "router", "target": "/etc/nginx/nginx.conf"}],
+        "restart": "unless-stopped",
+        "depends_on": {server.name: {"condition": "service_healthy"} for server in servers},
+    }
+    return _document(services, servers, title, {"router": router})
 
 
-def _document(services: dict[str, Any], servers: Sequence[Server], title: list[str]) -> str:
-    """The whole file, with the texts of what the servers' words name (Compose 2.23.1 or later)."""
+def _document(
+    services: dict[str, Any],
+    servers: Sequence[Server],
+    title: list[str],
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The whole file, with the texts of what the servers' words name, and `more` texts (Compose
+    2.23.1 or later).
+    """
     data: dict[str, Any] = {"services": services}
     if any("vllm" in server.traits.caches for server in servers):
         data["volumes"] = {_KERNELS: {}}
-    configs = {
-        _config(server, name): {"content": _escape(text)}
-        for server in servers
-        for name, text in server.files
-    }
+    texts = {_config(server, name): text for server in servers for name, text in server.files}
+    configs = {name: {"content": _escape(text)} for name, text in (texts | dict(more)).items()}
     return document(data | ({"configs": configs} if configs else {}), title)
 
 

@@ -1,24 +1,21 @@
-"""Configuration of what stands in front of engines: llama-swap and Ray Serve from an answer, an
-nginx router from the servers of a plan.
+"""llama-swap's and Ray Serve's configuration from an answer.
 
 llama-swap replaces `${NAME}` everywhere and drops lines that begin with `#`. Ray Serve's keys are
-those of ray.serve.schema.ServeDeploySchema and LLMConfig. Behind the router each class has a path
-(`/chat/v1/...`); `/v1/...` goes by the header `X-Class`, without one to the first class.
+those of ray.serve.schema.ServeDeploySchema and LLMConfig.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor import engines
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, AdvisorError, Flag
 from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
-from advisor.render.deploy.k8s import resource, typed_value
+from advisor.render.deploy.k8s import typed_value
 from advisor.render.deploy.quoting import Block, NotedValue, comment, document
 from advisor.render.deploy.serving import Server
 
@@ -27,9 +24,6 @@ BUILDER = "ray.serve.llm:build_openai_app"
 _OWN = ("--model", "--host", "--port", "--served-model-name")
 # what spans machines: Ray's part
 _PLACEMENT = ("--nnodes", "--node-rank", "--master-addr")
-PORT = 9000
-IMAGE = "docker.io/library/nginx:1.28.0-alpine"
-LOCAL = "127.0.0.1"
 
 
 def llama_swap(advice: Advice) -> str:
@@ -80,7 +74,27 @@ def _lines(server: Server) -> list[str]:
 def ray_serve(advice: Advice) -> str:
     """The file for `serve run` and `serve deploy`. Raises AdvisorError unless for vLLM."""
     advice = for_ray(advice)
-    return several([(advice, "", "/")], serving.title(advice, "recommend --format ray"))
+    application, server = _application(advice)
+    release = advice.plan.engine_version or ""
+    taken = next((row for row in _ray_releases() if release.startswith(row["vllm"])), None)
+    exact = f"=={taken['release']}" if taken is not None else ""
+    listen = {"host": server.address, "port": server.port}
+    open_to = (
+        f"{server.reach}; 0.0.0.0 serves the network. API key: none; Ray Serve asks for none, so "
+        "anyone who reaches the port may use the server"
+    )
+    return document(
+        {
+            "proxy_location": "EveryNode",
+            "http_options": NotedValue(listen, open_to),
+            "applications": [application],
+        },
+        [
+            *serving.title(advice, "recommend --format ray"),
+            f"pip install 'ray[serve,llm]{exact}', then: serve run FILE",
+            "for gated models `ray start` needs HF_TOKEN in its environment on each machine",
+        ],
+    )
 
 
 def for_ray(advice: Advice) -> Advice:
@@ -95,42 +109,16 @@ def for_ray(advice: Advice) -> Advice:
     return planned.model_copy(update={"settings": advice.settings})
 
 
-def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
-    """Several applications: (answer, end of name, route prefix) each. Raises AdvisorError."""
-    made = [_application(*part) for part in parts]
-    release = parts[0][0].plan.engine_version or ""
-    taken = next((row for row in _ray_releases() if release.startswith(row["vllm"])), None)
-    exact = f"=={taken['release']}" if taken is not None else ""
-    server = made[0][1]
-    listen = {"host": server.address, "port": server.port}
-    open_to = (
-        f"{server.reach}; 0.0.0.0 serves the network. API key: none; Ray Serve asks for none, so "
-        "anyone who reaches the port may use the server"
-    )
-    return document(
-        {
-            "proxy_location": "EveryNode",
-            "http_options": NotedValue(listen, open_to),
-            "applications": [application for application, _ in made],
-        },
-        [
-            *title,
-            f"pip install 'ray[serve,llm]{exact}', then: serve run FILE",
-            "for gated models `ray start` needs HF_TOKEN in its environment on each machine",
-        ],
-    )
-
-
 def _ray_releases() -> list[dict[str, str]]:
     """Ray's releases with the vLLM that each takes, newest first."""
     rows: list[dict[str, str]] = engines.get("vllm").catalogue.notes["ray"]
     return rows
 
 
-def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
+def _application(advice: Advice) -> tuple[dict[str, Any], Server]:
     extra = tuple(pair for pair in advice.plan.extra if pair[0] not in _PLACEMENT)
     one = advice.plan.model_copy(update={"dp": 1, "extra": extra})  # replicas, machines: Ray's part
-    server = serving.server(advice, one, suffix=suffix)
+    server = serving.server(advice, one)
     scale = {"min_replicas": advice.plan.dp, "max_replicas": advice.plan.dp}
     gpus = server.plan.tp * server.plan.pp
     more = f"a larger max_replicas adds replicas under load; each takes {gpus} GPUs"
@@ -151,7 +139,7 @@ def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any
         model["runtime_env"] = environment
     application = {
         "name": server.name,
-        "route_prefix": route,
+        "route_prefix": "/",
         "import_path": BUILDER,
         "args": {"llm_configs": [model]},
     }
@@ -177,94 +165,3 @@ def _python(flag: Flag, server: Server) -> Any:
     if (flag.value or "").startswith("{"):
         return json.loads(flag.value or "{}")
     return typed_value(flag)
-
-
-class Route(NamedTuple):
-    """Where the requests of some classes go."""
-
-    name: str  # letters, digits and dashes
-    classes: tuple[str, ...]
-    host: str
-    port: int
-
-
-def nginx_conf(routes: Sequence[Route], listen: str = f"{LOCAL}:{PORT}") -> str:
-    """A complete nginx.conf, for nginx 1.18 and later."""
-    lines = [
-        "# a path for each class, /CLASS/v1/...; /v1/... goes by the header X-Class",
-        "worker_processes auto;",
-        "events { worker_connections 1024; }",
-        "http {",
-        "    access_log off;",
-        *(
-            f"    upstream {route.name} {{ server {route.host}:{route.port}; keepalive 32; }}"
-            for route in routes
-        ),
-        "    map $http_x_class $by_class {",
-        f"        default {routes[0].name};",
-        *(f"        {name} {route.name};" for route in routes for name in route.classes),
-        "    }",
-        "    server {",
-        f"        listen {listen};",
-        "        client_max_body_size 64m;",
-        "        # answers are streamed, and a long one may take minutes",
-        "        proxy_http_version 1.1;",
-        '        proxy_set_header Connection "";',
-        "        proxy_set_header Host $host;",
-        "        proxy_buffering off;",
-        "        proxy_request_buffering off;",
-        "        proxy_read_timeout 1h;",
-        "        proxy_send_timeout 1h;",
-        '        location = /healthz { return 200 "ok\\n"; }',
-    ]
-    for route in routes:
-        lines += [
-            f"        location /{name}/ {{ proxy_pass http://{route.name}/; }}"
-            for name in route.classes
-        ]
-    lines += ["        location / { proxy_pass http://$by_class; }", "    }", "}"]
-    return "\n".join(lines) + "\n"
-
-
-def compose_service() -> dict[str, Any]:
-    """The router's service, on the machine's network, where the servers' ports are open."""
-    return {
-        "image": IMAGE,
-        "network_mode": "host",
-        "volumes": ["./nginx.conf:/etc/nginx/nginx.conf:ro"],
-        "restart": "unless-stopped",
-    }
-
-
-def kubernetes(routes: Sequence[Route]) -> str:
-    """The router as ConfigMap, Deployment and Service."""
-    label = {"app": "router"}
-    meta = {"name": "router", "labels": label}
-    container = {
-        "name": "nginx",
-        "image": IMAGE,
-        "ports": [{"containerPort": PORT}],
-        "readinessProbe": {"httpGet": {"path": "/healthz", "port": PORT}},
-        "securityContext": {"allowPrivilegeEscalation": False},
-        "volumeMounts": [
-            {"name": "conf", "mountPath": "/etc/nginx/nginx.conf", "subPath": "nginx.conf"}
-        ],
-    }
-    pod = {
-        "automountServiceAccountToken": False,
-        "containers": [container],
-        "volumes": [{"name": "conf", "configMap": {"name": "router"}}],
-    }
-    deployment = {
-        "replicas": 1,
-        "selector": {"matchLabels": label},
-        "template": {"metadata": {"labels": label}, "spec": pod},
-    }
-    service = {"selector": label, "ports": [{"port": PORT, "targetPort": PORT}]}
-    return "---\n".join(
-        (
-            resource("ConfigMap", meta, "data", {"nginx.conf": nginx_conf(routes, str(PORT))}),
-            resource("Deployment", meta, "spec", deployment),
-            resource("Service", meta, "spec", service),
-        )
-    )

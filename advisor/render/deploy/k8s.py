@@ -41,9 +41,9 @@ _CPUS, _MEMORY_EXTRA_GIB = 4, 16
 _PULL_S = 900  # for the image, before the container starts
 
 
-def deployment_yaml(advice: Advice, suffix: str = "") -> str:
-    """Claim, Deployment, Service, their names with `suffix`. Raises AdvisorError."""
-    server = serving.server(advice, container=FORM, suffix=suffix)
+def deployment_yaml(advice: Advice) -> str:
+    """Claim, Deployment, Service. Raises AdvisorError."""
+    server = serving.server(advice, container=FORM)
     label = {"app": server.name}
     meta = _meta(server, server.name) | {"labels": label}
     template: dict[str, Any] = {"labels": label}
@@ -84,14 +84,14 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
         watched = {"selector": {"matchLabels": label}, "endpoints": [{"port": "http"}]}
         labels = {"labels": label | {"release": release}}
         parts.append(("ServiceMonitor", meta | labels, "spec", watched))
-    return "---\n".join(resource(*part, () if i else title) for i, part in enumerate(parts))
+    return "---\n".join(_resource(*part, () if i else title) for i, part in enumerate(parts))
 
 
 def _meta(server: Server, name: str) -> dict[str, Any]:
     return {"name": name} | ({"namespace": server.namespace} if server.namespace else {})
 
 
-def resource(
+def _resource(
     kind: str, meta: dict[str, Any], key: str, body: dict[str, Any], title: Sequence[str] = ()
 ) -> str:
     """One resource as a YAML document."""

@@ -10,10 +10,9 @@ from math import ceil
 from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
-from advisor.domain.shell import shell_word, shell_words
+from advisor.domain.shell import shell_words
 from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
-from advisor.engines.writer import write_file
 from advisor.knowledge.rule_data import table
 from advisor.render.deploy.local_models import ModelMount, mount_model, on_this_machine
 from advisor.render.deploy.quoting import NotedValue
@@ -88,9 +87,9 @@ class Server:
         """The variables that the launch needs."""
         return {var.name: var.value for var in self.launch.env if var.value is not None}
 
-    def visible(self, usual: str = "") -> dict[str, str]:
-        """The variable that shows it its own GPUs; `usual`: where not only some vendors need it."""
-        name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(self.vendor, usual)
+    def visible(self) -> dict[str, str]:
+        """The variable that shows it its own GPUs, where its vendor's containers need one."""
+        name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(self.vendor)
         return {name: ",".join(map(str, self.devices))} if name and self.devices else {}
 
     @property
@@ -180,15 +179,6 @@ def flags_text(advice: Advice) -> str:
 def inside(name: str) -> str:
     """Where a file of this name lies in a container."""
     return f"/{name}"
-
-
-def script_lines(server: Server) -> list[str]:
-    """A shell script of the bare command: variables, files, the command."""
-    lines = [shell_words(unit) for unit in (server.program, *server.units)]
-    env = server.env | server.visible("CUDA_VISIBLE_DEVICES")
-    exports = [f"export {name}={shell_word(value)}" for name, value in env.items()]
-    files = [write_file(name, text) for name, text in server.files]
-    return "\n".join([*exports, *files, "exec " + " \\\n  ".join(lines)]).split("\n")
 
 
 def weights_gib(advice: Advice) -> float:

@@ -30,7 +30,6 @@ from advisor.cli.serve.sheets.questions import Checkup
 from advisor.cli.serve.views import findings
 from advisor.domain.nouns import AdvisorError
 from advisor.readers.results.run import BenchmarkRun
-from advisor.render.explore.plan_folder import FORMS
 from advisor.render.findings.text import describe_launch, skipped_lines, summary
 from advisor.render.own_runs import runs_text
 
@@ -114,13 +113,10 @@ def _results(form: uploads.Form) -> dict[str, Any]:
 
 def _mix(form: uploads.Form) -> dict[str, Any]:
     words = form.words
-    told: dict[str, Any] = {
-        name: words[name] for name in (*MACHINE, "text", "form") if name in words
-    }
+    told: dict[str, Any] = {name: words[name] for name in (*MACHINE, "text") if name in words}
     if not told.get("text", "").strip():
         told["classes"] = [row for number in ROWS if (row := _class(words, number))]
-    mixed = check_fields(sheets.MixForm, told)
-    return sheets.mix_view(sheets.make_plan(mixed), mixed.form)
+    return sheets.mix_view(sheets.make_plan(check_fields(sheets.MixForm, told)))
 
 
 def _class(words: dict[str, str], number: int) -> dict[str, Any] | None:
@@ -147,7 +143,7 @@ def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
 
 
 def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
-    given = {"text": words.get("text", ""), "form": words.get("form", "compose")}
+    given = {"text": words.get("text", "")}
     if not any(words.get(f"name_{number}") for number in ROWS):  # the question's load to start from
         asked = {f"{x}_1": words[y] for x, y in zip(CLASS[1:], LOAD, strict=False) if words.get(y)}
         words = words | START | asked
@@ -158,8 +154,7 @@ def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
         made = fields(row, CLASS, sheets.MixClass, bad)
         rows.append([field | {"name": f"{field['name']}_{number}"} for field in made])
     machine = fields(words, MACHINE, wrong=wrong, sheet="")
-    return {"given": given, "fields": machine, "rows": rows, "forms": [(x, x) for x in FORMS],
-            "example": sheets.EXAMPLE}  # fmt: skip
+    return {"given": given, "fields": machine, "rows": rows, "example": sheets.EXAMPLE}
 
 
 _NO_RUNS: dict[str, Any] = {"runs": [], "ab": None, "added": None}

@@ -38,7 +38,7 @@ from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 from advisor.render.explore.compare import comparison_rows, speeds
-from advisor.render.explore.plan_folder import FORMS, folder
+from advisor.render.explore.plan_compose import plan_compose
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
 
@@ -161,7 +161,7 @@ class MixClass(FormFields):
 
 
 class MixForm(FormFields):
-    """A mix, and what its files are written for."""
+    """Several workloads on one machine."""
 
     hw: Name | None = about("Hardware")
     gpus: int | None = limit_field("gpus", "Total number of GPUs")
@@ -177,7 +177,6 @@ class MixForm(FormFields):
     text: str | None = about(
         "Or all of it as YAML, as `advisor plan` reads it", max_length=MOST_BYTES
     )
-    form: str = about(f"One of {', '.join(FORMS)}", "compose", max_length=40)
 
     def mix(self) -> str:
         """The mix as YAML, of which JSON is a part. Raises FieldError."""
@@ -195,19 +194,17 @@ class MixForm(FormFields):
 @turn()
 def make_plan(mixed: MixForm) -> MixPlan:
     """What `advisor plan` answers. Raises AdvisorError in one sentence."""
-    if mixed.form not in FORMS:
-        raise AdvisorError(f"form: '{mixed.form}' is none of {', '.join(FORMS)}")
     return plan_mix(read_mix(mixed.mix()))
 
 
-def mix_view(made: MixPlan, form: str) -> dict[str, Any]:
+def mix_view(made: MixPlan) -> dict[str, Any]:
     """What the sheet of a mix shows, the chosen layout first."""
     try:
-        files, refused = folder(made, form), ""
+        file, refused = plan_compose(made), ""
     except AdvisorError as error:
-        files, refused = {}, str(error)
+        file, refused = "", str(error)
     order = (made.best, *(one for one in made.layouts if one is not made.best))
-    return {"plan": made, "layouts": order, "files": list(files.items()), "refused": refused}
+    return {"plan": made, "layouts": order, "file": file, "refused": refused}
 
 
 def _names(value: Any) -> Any:
