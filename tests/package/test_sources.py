@@ -26,7 +26,6 @@ TOLERANCES = {
     "advice/explore/compare.py": {"MOST"},
     "advice/explore/k_ranges.py": {"NOTHING"},
     "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES"},
-    "advice/explore/servers.py": {"STEP", "MOST_PARTS"},
     "advice/explore/why_not.py": {"MOST"},
     "advice/explore/within.py": {"MOST"},
     "advice/own_runs/machine.py": {"MAX_BYTES", "MAX_RUNS"},
