@@ -156,12 +156,11 @@ def estimate_beside(
 ) -> tuple[list[Estimate], Beside]:
     """The estimates of a question's plans and of `others` behind them, and what is asked beside."""
     facts, own = question.facts, question.plans
-    sizes = methods.sizes(facts) if len(own) > 1 and methods.takes_one(own[0]) else ()
-    beside = Beside(facts, own, question.layouts, sizes, measured.loads(facts, own))
+    beside = Beside(facts, question.layouts, measured.loads(facts, own))
     plans = (*own, *(plan for plan, _ in others))
     if not plans:
         return [], beside
-    batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points)
+    batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points())
     bills = (*question.bills, *(bill for _, bill in others))
     written = _slice_estimates(batch, 0, (facts, plans, bills))
     return written, beside._replace(medians=batch.story.beside)

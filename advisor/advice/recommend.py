@@ -12,8 +12,7 @@ from advisor.advice import adaptive, decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import Beside
 from advisor.advice.explain.what_if import would_change
-from advisor.advice.own_runs.cells import measured_here
-from advisor.advice.plans import limits, methods, placement, spread, topology
+from advisor.advice.plans import limits, placement, spread, topology
 from advisor.advice.plans.placement import is_priced
 from advisor.advice.resolve import facts_for_request
 from advisor.advice.wording import reason
@@ -165,8 +164,6 @@ def advise(
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is None and is_priced(facts):
         base = base.model_copy(update={"estimate": judge.estimate_plans(facts, [base.plan])[0]})
-    if best is not None and verdict.decision == "on":
-        best = with_schedule(facts, verdict.candidates, best, beside)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     # of the fixed block, which was measured; what choosing among its drafts adds has its own reason
@@ -230,38 +227,6 @@ def _reasons(
         brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
         why.append(reason(text, "memory bill", weight=2.95, brief=brief, risk=True))
     return sorted(why, key=lambda row: -row.weight)
-
-
-def with_schedule(
-    facts: Facts, candidates: Sequence[Candidate], best: Candidate, beside: Beside
-) -> Candidate:
-    """The candidate with a k per batch size where that pays, and the user did not run it."""
-    plan = best.plan
-    if not methods.takes_one(plan) or (plan.method, plan.k) in measured_here(facts):
-        return best
-    allowed = decide.allowed_candidates(candidates)
-    rivals = [candidates[i].plan for i in allowed if candidates[i].plan.method == best.plan.method]
-    ranges = methods.schedule(facts, beside.of_sizes(rivals), best.plan)
-    if not ranges or best.estimate is None:
-        return best
-    plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
-    if facts.request is None or facts.request.max_num_seqs is None:
-        plan = limits.cap_slots(facts, plan)
-    bill = memory.bill(facts, plan)  # state slots are kept for the largest k
-    # what the schedule itself costs is part of it: states for the largest k, graphs that it loses
-    (estimate,) = judge.estimate_plans(facts, [plan], [bill])
-    judged = judge.judge(facts, plan, estimate)
-    goal = facts.goal or "balanced"
-    now, then = (decide.goal_interval(c.estimate, goal).p50 for c in (best, judged))
-    if then < now:
-        return best
-    known = {f.code for f in best.findings}
-    against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
-    if against or bill.fits is False or not limits.fits_beside(facts, plan):
-        return best
-    return best.model_copy(
-        update={"plan": plan, "findings": judged.findings, "estimate": judged.estimate}
-    )
 
 
 def launch_text(plan: Plan) -> LaunchText:

@@ -9,7 +9,7 @@ cost curve. What it does not know: how well a drafter's confidence tells its hit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from math import hypot, log, sqrt
 from typing import Any, NamedTuple
@@ -118,16 +118,16 @@ def _around(value: float, sd: float) -> Interval:
 def predict_batch(
     cases: Sequence[tuple[Facts, Plan]],
     model: Model | None = None,
-    beside: Callable[[arrays.Points], arrays.Points | None] | None = None,
+    beside: arrays.Points | None = None,
 ) -> Batch:
-    """All that is computed for at least one (facts, plan), in one go; `beside` makes, of the points
-    of the cases, others whose medians are wanted as well.
+    """All that is computed for at least one (facts, plan), in one go; of the points `beside` no
+    more than the medians.
     """
     model = model or load()
     parts = [[*rows] for _, rows in groupby(cases, lambda case: id(case[0]))]
     points = from_questions([(rows[0][0], [plan for _, plan in rows]) for rows in parts])
-    own, others = own_cases.of_cases(cases), beside(points) if beside is not None else None
-    story = as_one_story(points, model, lambda full: of_cases(cases, full), own, others)
+    own = own_cases.of_cases(cases)
+    story = as_one_story(points, model, lambda full: of_cases(cases, full), own, beside)
     spill = np.array([overflow_chance(*case) for case in cases]) * (1 - story.told)
     found = {
         name: with_overflow(one, spill) if name != "ttft" else one

@@ -84,8 +84,7 @@ class Calibration(NamedTuple):
 class Raw(NamedTuple):
     """Model output before the neighbours and the calibration, of N points in one metric each or in
     M, one below the other: `mean` and `sd` (M * N,) in log speed-up, `reasons` (M * N, 6) what the
-    sd is made of; what is believed of their acceptance, the filled points, and by how much decoding
-    alone gains beside TPOT by the physics, in log (N,).
+    sd is made of; what is believed of their acceptance, and the filled points.
     """
 
     mean: Floats
@@ -93,7 +92,6 @@ class Raw(NamedTuple):
     reasons: Floats
     belief: acc.AcceptanceBelief
     full: arrays.Points
-    decoding: Floats
 
 
 def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
@@ -217,8 +215,7 @@ class Model:
         physics = np.stack([of_metric(by_metric, metric) for metric in metrics])
         median, between = switches.mix_states(full, self.constants, physics, price)
         reasons = spread.reasons(points, full, belief, self.constants, between, metrics)
-        decoding = by_metric["request_tok_s"] - by_metric["tpot"]
-        return Raw(median.ravel(), self.spread.sd(reasons), reasons, belief, full, decoding)
+        return Raw(median.ravel(), self.spread.sd(reasons), reasons, belief, full)
 
     def interval(self, mean: Floats, sd: Floats, known: Mask) -> tuple[Floats, Floats]:
         """The 80 % interval of the log speed-up. `known`: whether an acceptance is stated."""

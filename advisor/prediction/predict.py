@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.nouns import Basis, Goal
+from advisor.domain.nouns import Basis
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
 from advisor.perf.arrays import Floats, Mask
@@ -20,7 +20,7 @@ from advisor.prediction import acceptance as acc
 from advisor.prediction import documented, intervals, neighbours, step_terms
 from advisor.prediction.artefact import load
 from advisor.prediction.cell_pairs import Pull
-from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
+from advisor.prediction.decision import ESTIMATED
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
 from advisor.prediction.model import Model, Raw, prepare
 from advisor.prediction.spread import REASONS, count_imputed
@@ -134,19 +134,12 @@ def _basis(
 
 
 class Medians(NamedTuple):
-    """Of M points: tokens per step, the log speed-up of each metric, and the same before the chance
-    of a gain is known, which causes add up in; there also that of one request's decode speed while
-    no prompt is computed. (M,) each.
+    """Of M points: tokens per step, and the log speed-up of each metric before the chance of a gain
+    is known, which causes add up in. (M,) each.
     """
 
     tau: Floats
-    logs: Mapping[str, Floats]
     means: Mapping[str, Floats]
-
-    def goal_logs(self, goal: Goal) -> Floats:
-        """Log speed-up for a goal (balanced: the weighted mean) (M,)."""
-        parts = zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True)
-        return np.asarray(sum(w * self.logs[name] for w, name in parts), dtype=np.float64)
 
     def at(self, i: int) -> tuple[float, dict[str, float]]:
         """Tokens per step and speed-up of each metric of a point, before the chance of a gain."""
@@ -188,12 +181,9 @@ def as_one_story(
     priced = slice(0, sum(map(len, parts)))
     parts += [beside] if beside is not None else []
     whole = arrays.concat(parts) if len(parts) > 1 else points
-    every, full, belief, decoding = all_metrics(whole, model)
+    every, full, belief = all_metrics(whole, model)
     rest = slice(priced.stop, len(whole))
-    logs = {name: np.log(one.p50[rest]) for name, one in every.items()}
-    means = {name: one.mean[rest] for name, one in every.items()}
-    means["request_tok_s"] = means["tpot"] + decoding[rest]
-    others = Medians(belief.tau[rest], logs, means)
+    others = Medians(belief.tau[rest], {name: one.mean[rest] for name, one in every.items()})
     full, belief = full.take(priced), belief.take(priced)
     found = {name: one.take(priced) for name, one in every.items()}
     base = schedule.replay(full, model.speeds, belief.tau, "base")
@@ -229,9 +219,9 @@ def as_one_story(
 
 def all_metrics(
     points: arrays.Points, model: Model
-) -> tuple[dict[str, Predicted], arrays.Points, acc.AcceptanceBelief, Floats]:
-    """The prediction of each of the three metrics, the filled points, what is believed of
-    acceptance, and what decoding without prompts gains beside TPOT, in log, (N,) each.
+) -> tuple[dict[str, Predicted], arrays.Points, acc.AcceptanceBelief]:
+    """The prediction of each of the three metrics, the filled points and what is believed of
+    acceptance, (N,) each.
 
     What does not depend on the metric is worked out once. From there all metrics go through in one
     call, one below the other: for a few points the number of calls is what costs.
@@ -246,7 +236,7 @@ def all_metrics(
     found = {
         name: whole.take(slice(i * count, (i + 1) * count)) for i, name in enumerate(ESTIMATED)
     }
-    return found, raw.full, raw.belief, raw.decoding
+    return found, raw.full, raw.belief
 
 
 def _exact_raw(model: Model, points: arrays.Points, metrics: Sequence[arrays.Codes]) -> Raw:

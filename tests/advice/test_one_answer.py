@@ -184,14 +184,13 @@ def of_json(estimate: dict[str, Any], said: list[float]) -> list[float]:
 def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     """Every other door against `recommend`."""
     request, k, said = check_request(asked), advice.candidate.k, numbers(advice.estimate)
-    if not advice.candidate.k_schedule:
-        # where TPOT decides, the limit of both runs is that of the best k, which may be left out
-        only = () if request.goal == "tpot" else ({"k": [0, k]},)
-        for vary in ({}, {"concurrency": [request.concurrency]}, *only):
-            load = sweep(request, vary).loads[0]
-            point = load.point(k, advice.candidate.method)
-            assert point is not None and numbers(point) == pytest.approx(said, rel=AGREE), vary
-        assert sweep(request, {}).loads[0].decision == advice.decision
+    # where TPOT decides, the limit of both runs is that of the best k, which may be left out
+    only = () if request.goal == "tpot" else ({"k": [0, k]},)
+    for vary in ({}, {"concurrency": [request.concurrency]}, *only):
+        load = sweep(request, vary).loads[0]
+        point = load.point(k, advice.candidate.method)
+        assert point is not None and numbers(point) == pytest.approx(said, rel=AGREE), vary
+    assert sweep(request, {}).loads[0].decision == advice.decision
     other = "h200" if request.hardware != "h200" else "h100-sxm"
     try:
         arm = compare(request, (request.hardware, other)).arms[0]

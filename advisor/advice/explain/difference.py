@@ -57,45 +57,26 @@ class Steps(NamedTuple, Generic[T]):
 
 
 class Beside(NamedTuple):
-    """What a batch is asked beside its plans (batch sizes of every plan, measured loads of one) and
-    what it said of them; with the layouts, and what else is published (`rivals.explain`).
+    """What a batch is asked beside its plans (the loads of measured runs) and what it said of
+    them; with the layouts, and what else is published (`rivals.explain`).
     """
 
     facts: Facts
-    plans: Sequence[Plan]
     layouts: Sequence[Layout]
-    sizes: Sequence[int]
     loads: Sequence[Case]
-    medians: Medians = Medians(np.empty(0), {}, {})
+    medians: Medians = Medians(np.empty(0), {})
     rival: Callable[[Candidate], Reason | None] = lambda _: None
     adaptive: Reason | None = None  # what is said of adaptive verification
 
-    def points(self, own: arrays.Points) -> arrays.Points | None:
-        """The points to add to those of the plans; None where nothing is asked."""
-        parts = []
-        if self.sizes:
-            rows = np.tile(np.arange(len(self.plans)), len(self.sizes))
-            batch = np.repeat(np.array(self.sizes, dtype=np.float64), len(self.plans))
-            parts.append(own.take(rows).replace(concurrency=batch))
-        if self.loads:
-            by_facts = groupby(self.loads, key=itemgetter(0))
-            parts.append(from_questions([(f, [plan for _, plan in row]) for f, row in by_facts]))
-        return arrays.concat(parts) if parts else None
-
-    def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
-        """The goal's median speed-up by batch size and k, of some of the plans."""
-        logs = self.medians.goal_logs(self.facts.goal or "balanced")
-        wanted, count = {id(plan) for plan in plans}, len(self.plans)
-        places = [(i, plan.k) for i, plan in enumerate(self.plans) if id(plan) in wanted]
-        return {
-            size: {k: float(np.exp(logs[row * count + i])) for i, k in places}
-            for row, size in enumerate(self.sizes)
-        }
+    def points(self) -> arrays.Points | None:
+        """The loads of measured runs as points; None where nothing is asked."""
+        by_facts = groupby(self.loads, key=itemgetter(0))
+        asked = [(facts, [plan for _, plan in row]) for facts, row in by_facts]
+        return from_questions(asked) if asked else None
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step and the gain of each metric of one plan under a measured load."""
-        first = len(self.sizes) * len(self.plans)
-        return self.medians.at(first + self.loads.index((facts, plan)))
+        return self.medians.at(self.loads.index((facts, plan)))
 
 
 def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import exp, log
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, LoadPoint, RangeLoad, Setting
-from advisor.advice.plans.methods import LEAST_GAIN, KRange, merge_ranges
 from advisor.domain.nouns import AdvisorError, Facts, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges
 
 AXIS = "concurrency"
+KRange = tuple[int, int, int]  # batch size from, to, k
 NOTHING = log(1e-6)
+LEAST_GAIN = sourced(
+    0.05,
+    "log gain",
+    "a change of k must promise this much at its batch size; below it one k is simpler",
+    "chosen",
+)
 MOST_LOSS = sourced(
     0.01,
     "log gain",
@@ -128,6 +136,16 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     if pays:  # what to start is told for the ranges that pay alone
         update |= {"rows": rows, "pays": True, "loads": loads(wanted, ranged), **words._asdict()}
     return fixed.model_copy(update=update)
+
+
+def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRange, ...]:
+    """Equal neighbours as ranges: each size speaks up to the next one, the first from 1 on."""
+    ends = (*(size - 1 for size in sizes[1:]), max(top, sizes[-1]))
+    out: list[KRange] = []
+    for k, group in groupby(zip(ends, ks, strict=True), key=itemgetter(1)):
+        last = max(end for end, _ in group)
+        out.append((out[-1][1] + 1 if out else 1, last, k))
+    return tuple(out)
 
 
 def _gain(load: LoadPoint, k: int, method: Method) -> float:

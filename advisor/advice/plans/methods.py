@@ -1,14 +1,11 @@
-"""How a model can speculate here, with which draft tokens, with a k per batch size where that pays,
-and whether a plan keeps its prefix cache.
+"""How a model can speculate here, with which draft tokens, and whether a plan keeps its prefix
+cache.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate, groupby
-from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
@@ -18,10 +15,8 @@ from advisor.advice.plans import checkpoints
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
-from advisor.domain.versions import before, release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
-from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import drafters, heads
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
@@ -58,7 +53,6 @@ SGLANG_UNIFIED = {"google/gemma-4-12B-it-assistant": "0.5.14"}
 # on; the next catalogued build is this one). Without such a file it has to be named.
 LLAMA_ASSISTANTS = "b10448"
 SPEC_METHOD = "--speculative-config.method"
-KRange = tuple[int, int, int]  # batch size from, to, k
 MOST_K = sourced(64, "tokens", "the longest measured draft", "chosen")
 
 
@@ -228,67 +222,6 @@ def measured_elsewhere(facts: Facts) -> tuple[heads.Measured, ...]:
     engine = facts.engine if drafters.refusal(facts, asked) else None
     rows = heads.measurements(facts.model.id, engine)
     return tuple(row for row in rows if asked in (None, row.method))
-
-
-LEAST_GAIN = sourced(
-    0.05,
-    "log gain",
-    "a change of k must promise this much at its batch size; below it one k is simpler",
-    "chosen",
-)
-
-SIZES = sourced(
-    (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), "requests", "batch sizes that are looked at", "chosen"
-)
-
-
-def takes_one(plan: Plan) -> bool:
-    """Whether the engine takes a schedule; vLLM switches it off beside data parallelism."""
-    since = traits(plan.engine).schedules_k
-    if since is None or plan.dp != 1 or plan.method != "mtp" or not plan.engine_version:
-        return False
-    if verifies_adaptively(plan):
-        return False
-    return release(plan.engine_version) is not None and not before(plan.engine_version, since)
-
-
-def sizes(facts: Facts) -> tuple[int, ...]:
-    """The batch sizes below the load at which another k may pay, and the load; none below: none."""
-    load = facts.concurrency or 1
-    below = tuple(size for size in SIZES if size < load)
-    return (*below, load) if below else ()
-
-
-def schedule(
-    facts: Facts, gains: Mapping[int, Mapping[int, float]], chosen: Plan
-) -> tuple[KRange, ...]:
-    """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all, and
-    where the k of the whole load was not chosen by the estimate. `gains`: the goal's median
-    speed-up by batch size and k, the whole load last.
-    """
-    top = chosen.max_num_seqs or facts.concurrency or 1
-    if not gains or any(len(here) < 2 for here in gains.values()):
-        return ()
-    wanted = []
-    for here in gains.values():
-        best = max(here, key=lambda k: here[k])
-        pays = best > chosen.k and here[best] >= here[chosen.k] * (1 + LEAST_GAIN)
-        wanted.append(best if pays else chosen.k)
-    if wanted[-1] != chosen.k:
-        return ()
-    falling = tuple(accumulate(wanted, min))  # k never rises with the batch size
-    ranges = merge_ranges(tuple(gains), falling, top)
-    return ranges if len(ranges) > 1 else ()
-
-
-def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRange, ...]:
-    """Equal neighbours as ranges: each size speaks up to the next one, the first from 1 on."""
-    ends = (*(size - 1 for size in sizes[1:]), max(top, sizes[-1]))
-    out: list[KRange] = []
-    for k, group in groupby(zip(ends, ks, strict=True), key=itemgetter(1)):
-        last = max(end for end, _ in group)
-        out.append((out[-1][1] + 1 if out else 1, last, k))
-    return tuple(out)
 
 
 def with_caching(facts: Facts, plan: Plan) -> Plan:

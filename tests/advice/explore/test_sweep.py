@@ -68,12 +68,10 @@ def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
             continue
         assert (load.decision, load.best_k) == (
             advice.decision,
-            advice.candidate.k
-            if advice.candidate and not advice.candidate.k_schedule
-            else load.best_k,
+            advice.candidate.k if advice.candidate else load.best_k,
         )
         shown = [(c.plan, c.estimate) for c in advice.runners_up]
-        if advice.candidate is not None and not advice.candidate.k_schedule:
+        if advice.candidate is not None:
             shown.append((advice.candidate, advice.estimate))
         for plan, estimate in shown:
             point = load.point(plan.k, plan.method)
