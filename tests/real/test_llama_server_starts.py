@@ -33,11 +33,19 @@ PROMPT = {"prompt": "ab ab ab", "n_predict": 24, "seed": 1}
 
 
 def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
-    """The arguments of a launch, with this model and port in place of its own."""
+    """The arguments of a launch, with this model and port in place of its own; tensors are split
+    only where there is a device.
+    """
     adapter = engines.get("llama-server")
     own = {"--port": str(port), "--host": "127.0.0.1"}
     flags = [Flag(name="--model", raw="-m", value=str(model))]
-    flags += [flag for flag in launch.flags if flag.name not in (*own, *adapter.MODEL_FLAGS)]
+    other = (*own, *adapter.MODEL_FLAGS)
+    split = {"tensor": "layer"}
+    flags += [
+        flag.model_copy(update={"value": split.get(flag.value or "", flag.value)})
+        for flag in launch.flags
+        if flag.name not in other
+    ]
     flags += [Flag(name=name, raw=name, value=value) for name, value in own.items()]
     return list(adapter.argv(launch.model_copy(update={"flags": tuple(flags)})))[1:]
 

@@ -17,7 +17,7 @@ HEADS, KV_HEADS, HEAD = 4, 2, 32
 EXPERTS, USED, EXPERT = 4, 2, 64
 KEY, KEY_HEADS, VALUE_HEADS, KERNEL = 32, 2, 4, 4
 SECTIONS = [2, 2, 2, 0]
-CONTEXT = 8192
+CONTEXT = 1 << 20  # the server gives a slot no more than the model has
 
 Tensor = tuple[str, np.ndarray]
 

@@ -62,5 +62,7 @@ def wait(port: int, log: Path) -> None:
             if ask(port, "/health")["status"] == "ok":
                 return
         except OSError:
+            if "exiting due to" in log.read_text(errors="replace"):
+                break
             time.sleep(0.2)
     pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-3000:]}")
