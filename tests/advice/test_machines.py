@@ -35,15 +35,20 @@ NAMES = [
 def options(facts: Facts, plan: Plan) -> dict[str, int]:
     """The numbers of the launch that is printed."""
     launch = engines.get(plan.engine).to_launch(topology.on_each(facts, plan))
-    return {flag.name: int(flag.value) for flag in launch.flags if (flag.value or "").isdecimal()}
+    words = {flag.name: flag.value or "1" for flag in launch.flags}  # a switch is 1
+    return {name: int(value) for name, value in words.items() if value.isdecimal()}
 
 
 def world(told: dict[str, int]) -> int:
-    """Ranks of a server: vLLM's `world_size` times its data parallel size."""
+    """Ranks of a server: vLLM's `world_size` times its data parallel size. With SGLang's DP
+    attention the replicas are groups of the tensor parallel ranks (its docs, server arguments).
+    """
     total = 1
     for name in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"):
         total *= told.get(f"--{name}", 1)
-    for name in ("--tp-size", "--pp-size", "--dp-size"):
+    groups = "--enable-dp-attention" in told
+    assert not groups or told["--tp-size"] % told["--dp-size"] == 0
+    for name in ("--tp-size", "--pp-size") if groups else ("--tp-size", "--pp-size", "--dp-size"):
         total *= told.get(name, 1)
     return total
 

@@ -18,6 +18,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Plan, Request
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes import device
 from advisor.perf.sizes.pools import shares_context
 from advisor.render.forms import FORMS, STARTS
 from tests.advice.test_machines import options, world
@@ -81,12 +82,16 @@ def check_room(advice: Advice, plan: Plan) -> None:
     assert top is None or plan.max_model_len is None or plan.max_model_len <= top
     served = memory.replica(advice.facts, plan)
     host = any(name in ("--cpu-moe", "--n-cpu-moe") for name, _ in plan.extra)
-    assert memory.bill(served, plan).fits is not False or host
+    bill = memory.bill(served, plan)
+    # what drafts may be measured where it is short by no more than bills were wrong by
+    close = plan.method != "none" and device.nearly_fits(plan, bill)
+    assert bill.fits is not False or host or close
     assert not [one for one in advice.plan_findings if one.severity == "error"]
     room = memory.room(served, plan, (served.ctx_tokens or 2048) + (served.output_tokens or 512))
     # slots that share a context are more than the long requests that it holds
     slots = served.concurrency if shares_context(plan) else plan.max_num_seqs
-    assert host or room is None or (slots or 1) <= max(room, 1.0), (advice.request, plan)
+    fits = host or close or room is None or (slots or 1) <= max(room, 1.0)
+    assert fits, (advice.request, plan)
 
 
 def check_launch(advice: Advice) -> None:
