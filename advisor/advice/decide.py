@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import methods
 from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import Candidate, Decision, Estimate, Facts, Finding, Goal, Interval, Plan
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats

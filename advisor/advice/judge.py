@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from advisor.domain.nouns import (
     MemoryBill,
     Plan,
 )
+from advisor.domain.records import NamedTuple
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps

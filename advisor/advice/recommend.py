@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.advice import adaptive, decide, judge, objectives, resolve, rivals
@@ -28,6 +28,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.domain.patterns import Later
+from advisor.domain.records import NamedTuple
 from advisor.engines import k_ranges
 from advisor.engines.writer import write_file
 from advisor.knowledge import store as knowledge

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from advisor.advice.wording import reason
 from advisor.domain.nouns import Candidate, Estimate, Facts, MemoryBill, Plan, Reason
 from advisor.domain.patterns import lazy_re
 from advisor.domain.question import USUAL_PROMPT
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge import drafters, evidence
 from advisor.knowledge import store as knowledge

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable_lines
+from advisor.domain.records import NamedTuple
 
 TRAINING = ("jinja2", "pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
 

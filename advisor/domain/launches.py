@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from advisor.domain.frozen import Frozen
+from advisor.domain.records import NamedTuple
 from advisor.domain.vocabulary import Engine
 
 CutOffCause = Literal["comment", "no sign", "empty line", "blanks", "blanks in batch", "wrong sign"]

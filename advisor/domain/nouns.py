@@ -5,7 +5,6 @@ speed-up above 1 is always faster, for TPOT and TTFT too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from advisor.domain.facts import AS_ASKED as AS_ASKED
 from advisor.domain.facts import LLM as LLM
@@ -38,6 +37,7 @@ from advisor.domain.question import LIMITS as LIMITS
 from advisor.domain.question import MAX_POSITIONS as MAX_POSITIONS
 from advisor.domain.question import Request as Request
 from advisor.domain.question import clash as clash
+from advisor.domain.records import NamedTuple
 from advisor.domain.vocabulary import FORMS as FORMS
 from advisor.domain.vocabulary import METHODS as METHODS
 from advisor.domain.vocabulary import Basis as Basis

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
+
+from advisor.domain.records import NamedTuple
 
 Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
 

@@ -5,7 +5,9 @@ model without a flag is `--model` with `raw` ""; a JSON key is a flag of its own
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from advisor.domain.records import NamedTuple
 
 if TYPE_CHECKING:
     from advisor.domain.nouns import Span

@@ -5,8 +5,9 @@ catalogued release or (`version=None`) at the newest that has the option.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.spelling import nearest_word
 from advisor.engines.base import Match, Option
 from advisor.engines.records import ANY, Records

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Plan
+from advisor.domain.records import NamedTuple
 from advisor.domain.versions import before
 from advisor.engines import get
 from advisor.engines.sglang import ADAPTIVE_FILE

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from advisor.domain.nouns import Engine
+from advisor.domain.records import NamedTuple
 
 ALL_ADDRESSES = "0.0.0.0"  # what a server listens on to be reached from anywhere
 LOOPBACK = "127.0.0.1"  # and to be reached from its own machine alone

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from advisor.domain.nouns import FORMS, Drafter, DrafterFile, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 from advisor.domain.versions import before, release
 
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from functools import cache
 from math import log2
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.domain.nouns import Evidence, Facts
 from advisor.domain.paths import read_data
+from advisor.domain.records import NamedTuple
 from advisor.knowledge import store as knowledge
 
 Pair = dict[str, Any]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from advisor.domain.facts import LLM
+from advisor.domain.records import NamedTuple
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.drafters import TITLES

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.records import NamedTuple
 from advisor.domain.spelling import nearest_word
 from advisor.lint.report import Given
 

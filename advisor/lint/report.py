@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.domain.nouns import Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
+from advisor.domain.records import NamedTuple
 from advisor.readers import FileRead
 from advisor.readers.secrets import Redactor
 

@@ -13,8 +13,9 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf.arrays import LLAMACPP, PATHS
 

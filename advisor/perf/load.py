@@ -5,10 +5,9 @@ one ends.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P

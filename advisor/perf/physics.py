@@ -8,10 +8,9 @@ a k. What it does not know: kernel quality beyond the constants, spill, thermal 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import host_memory, kernels, rates

@@ -9,10 +9,9 @@ and no whole number.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import load as L

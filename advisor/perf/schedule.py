@@ -9,11 +9,12 @@ same load step by step; a test holds the two together. Open-loop arrivals are no
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from advisor.domain.nouns import Metric
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import imputation, physics, prompt_cost

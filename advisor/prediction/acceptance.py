@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from advisor.domain.nouns import METHODS
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Floats, Ints, Mask, Points
 

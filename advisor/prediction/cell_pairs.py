@@ -8,11 +8,12 @@ at one context; only these few sums meet the context of each point.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats, Ints, Mask

@@ -6,11 +6,12 @@ and switches no decision. Where a source gives no number, the median of the publ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from advisor.domain.normal import Z10
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays

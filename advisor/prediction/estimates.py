@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from math import hypot, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from advisor.domain.normal import Z10, cdf, quantile
 from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge.rule_data import table
 from advisor.perf import arrays, memory

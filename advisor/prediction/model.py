@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from advisor.domain.normal import Z10
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, imputation, physics, schedule
 from advisor.perf.arrays import Codes, Floats, Mask, Tokens

@@ -15,11 +15,12 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask

@@ -6,10 +6,11 @@ that was fitted to the errors on left-out sources (lab/training/spread_fit.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import physics, prompt_cost
 from advisor.perf.arrays import METRICS, Codes, Floats, Points

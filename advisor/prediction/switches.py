@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from advisor.domain.normal import Z10
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays, drafting, kernels, reads

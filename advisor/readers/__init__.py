@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from advisor.domain.nouns import Launch
+from advisor.domain.records import NamedTuple
 from advisor.readers.dispatch import form_of, reader
 from advisor.readers.images import diffusion_note
 from advisor.readers.launches import LaunchMaker

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from advisor.domain.launches import CutOff
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 from advisor.engines.images import fork_of_image
 from advisor.readers.syntax.mapped import HOLE, Mapped
 

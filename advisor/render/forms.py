@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import cast
 
 from advisor.domain.nouns import Advice, AdvisorError, Engine
+from advisor.domain.records import NamedTuple
 
 
 class OutputForm(NamedTuple):

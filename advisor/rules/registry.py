@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 from advisor.domain.spelling import nearest
 from advisor.domain.vocabulary import RuleRow
 from advisor.knowledge.rule_data import table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from math import log, prod
 from operator import itemgetter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from advisor.advice.plans.placement import Layout
 from advisor.advice.wording import whole_percent
 from advisor.domain.nouns import Candidate, Estimate, Evidence, Facts, Plan, Reason
 from advisor.domain.question import USUAL_PROMPT
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, imputation
 from advisor.perf.encoding.encode_plans import from_questions

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import exp, isfinite, log, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.advice.explore.values import Value
 from advisor.domain.nouns import LIMITS, AdvisorError
 from advisor.domain.printable import printable
+from advisor.domain.records import NamedTuple
 from advisor.domain.spelling import nearest_word
 
 POINTS = 20

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from itertools import groupby
 from math import exp, log
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
 from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, LoadPoint, RangeLoad, Setting
 from advisor.domain.nouns import AdvisorError, Facts, Method, Plan
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges
 

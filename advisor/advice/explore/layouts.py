@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from advisor.advice import decide, objectives
 from advisor.advice.decide import NO_GAIN
@@ -14,6 +14,7 @@ from advisor.advice.explore.servers import ServerDraft, ServerResult, memory_gib
 from advisor.domain.frozen import Frozen
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Candidate, Decision, Facts, Interval, MemoryBill, Plan, Request
+from advisor.domain.records import NamedTuple
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device

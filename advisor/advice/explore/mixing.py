@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from advisor.advice.decide import METRICS, average
 from advisor.domain import normal
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
+from advisor.domain.records import NamedTuple
 from advisor.prediction import intervals
 from advisor.prediction.predict import BASES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from advisor.domain.nouns import (
     MemoryBill,
     Plan,
 )
+from advisor.domain.records import NamedTuple
 from advisor.prediction import utility
 from advisor.prediction.decision import decide_one
 

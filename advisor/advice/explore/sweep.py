@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.decide import NO_GAIN
@@ -25,6 +25,7 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
+from advisor.domain.records import NamedTuple
 from advisor.knowledge.evidence import covering_pairs
 from advisor.perf import memory
 

@@ -5,10 +5,10 @@ load.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import AS_ASKED, LLM, Checkpoint, Facts, Hardware, Quant, Request
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
 
 from advisor import engines
 from advisor.advice.plans import checkpoints, methods, propose
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, MemoryBill, Plan, Quant
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge

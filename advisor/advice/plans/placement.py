@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from advisor.advice.plans import propose
 from advisor.advice.plans.topology import TENSOR, Split, split_mode
 from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Facts, Plan, Reason
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
 from advisor.perf.sizes.pools import attention_groups, expert_ranks

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor.domain.nouns import Flag
 from advisor.domain.question import LIMITS
+from advisor.domain.records import NamedTuple
 
 Value = Any
 Extras = list[tuple[str, str | None]]

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from advisor.domain.nouns import EnvVar, Flag, Span, StraySwitchValue
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 from advisor.engines.base import Match, Token
 from advisor.engines.catalogue import Catalogue
 

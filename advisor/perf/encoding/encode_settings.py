@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from advisor.domain.nouns import Facts, Plan
 from advisor.domain.question import USUAL_OUTPUT
+from advisor.domain.records import NamedTuple
 from advisor.perf import arrays as P
 from advisor.perf.arrays import Ints, Mask
 from advisor.perf.encoding.cells import Columns, group_same, normal, read_words

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from advisor.domain.nouns import Facts, OwnRun, Plan
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
+from advisor.domain.records import NamedTuple
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from advisor.domain.records import NamedTuple
 from advisor.engines.traits import engines_with, gguf_engine
 from advisor.knowledge.rule_data import table
 from advisor.perf.regimes.setting import (

@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 
 TENSORS = ("gate", "up", "down")  # of one size each
 MAX_LAYERS, MAX_TEXT = 128, 10_000  # no launch has more

@@ -8,10 +8,10 @@ per GPU. What it does not know: attention data parallelism, DeepEP, a model's vi
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import LLM, Facts, Plan
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf.regimes.setting import greater, lesser

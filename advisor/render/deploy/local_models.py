@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.domain.printable import printable
+from advisor.domain.records import NamedTuple
 
 PLACE = "/models"  # in a container: a path of the host may lie above files of the image
 _PATHS = ("/", "./", "../", "~/")

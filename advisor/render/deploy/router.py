@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from advisor.domain.records import NamedTuple
 
 PORT = 9000
 IMAGE = "docker.io/library/nginx:1.28.0-alpine"

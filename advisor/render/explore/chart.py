@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
 from advisor.domain.nouns import Evidence, Method
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.render.layout import k_text, number
 from advisor.render.text_sections import METHOD_NAMES

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
+from advisor.domain.records import NamedTuple
 from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.json_text import problem

@@ -13,11 +13,12 @@ on or off; where they lie, perf/regimes says, to rules and estimate alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor import engines
 from advisor.domain.nouns import Case, Effect, MemoryBill
 from advisor.domain.question import USUAL_OUTPUT
+from advisor.domain.records import NamedTuple
 from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix

@@ -9,11 +9,11 @@ import json
 import re
 from collections.abc import Container, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 from advisor.domain.spelling import is_only_near, letters_apart, nearest_word, plain_word
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
