@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.perf import physics, prompt_cost
+from advisor.perf.arrays import METRICS
+from advisor.perf.constants import Constants
 from advisor.prediction import intervals, spread, switches
 from tests.perf.rows import points
 
@@ -73,6 +76,39 @@ def test_no_gain_is_above_the_tokens_of_a_cycle_with_their_error() -> None:
     assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
     assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
     assert intervals.within_tokens(point, np.array([True]), full).p90[0] == 9.0
+
+
+def test_tokens_of_a_step_count_as_far_as_time_goes_to_decode() -> None:
+    """Four requests: beside its 512 steps each waits for four prompts; alone a request's own rate
+    is decode, and of the time to first token 0.15 was assumed.
+    """
+    full, physical = points({"concurrency": 4, "output_tokens": 512}), Constants()
+    four, no, after = np.array([4.0]), np.zeros(1), full.depth_tokens + 256
+    step = physics.step_seconds(full, physical, four, np.ones(1), False, after).total
+    prompt = prompt_cost.prefill_seconds(full, physical, full.input_tokens, no, False)
+    share = 512 * step[0] / (512 * step[0] + 4 * prompt[0])
+    metrics = [np.array([METRICS.index(name)]) for name in METRICS[1:]]
+    found = spread.elasticity(full, physical, metrics)[:, 0]
+    assert found == pytest.approx([share, 1.0, share, 0.15]) and 0.1 < share < 0.99
+
+
+@pytest.mark.parametrize(
+    ("p_gain", "evidence", "measured", "chance"),
+    [  # evidence of a whole pair at log odds of log 3: 0.5 becomes 3 to 1, against it 1 to 3
+        (0.5, 1.0, 1.0, 0.75),
+        (0.5, -1.0, 1.0, 0.25),
+        (0.9, 0.0, 1.0, 0.9),
+        (1.0, 0.0, 1.0, 0.995),
+        (1.0, 0.0, 0.0, 0.94),  # nobody measured this: `chance_most`, and `chance_least`
+        (0.0, 0.0, 0.0, 0.16),
+        (1.0, 0.0, 0.25, 0.25 * 0.995 + 0.75 * 0.94),
+    ],
+)
+def test_a_chance_is_surer_where_the_configuration_was_measured(
+    p_gain: float, evidence: float, measured: float, chance: float
+) -> None:
+    seen = intervals.chance(one(p_gain), one(evidence), one(measured), math.log(3))
+    assert seen[0] == pytest.approx(chance, abs=1e-9)
 
 
 def test_a_drafter_that_may_overflow_costs_its_share_of_the_loss() -> None:

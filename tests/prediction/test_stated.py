@@ -36,10 +36,12 @@ SETUPS: tuple[dict[str, Any], ...] = (
 def test_the_stated_length_comes_back(given_k: float) -> None:
     rows = [{"spec_method": "mtp", "k": f"{given_k:g}", "model": "qwen3.6-27b"}] * 9
     points, _ = encode_rows.from_rows(rows)
-    lengths = 1 + given_k * np.array([0, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1])
-    points = points.replace(given_length=lengths, given_k=np.full(9, given_k))
-    belief = pin_acceptance(acc.believe(predict.load().acceptance, points), points)
-    assert belief.tau == pytest.approx(lengths, rel=3e-3)
+    rates = np.array([0, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1])
+    lengths = 1 + given_k * rates
+    for told in ({"given_length": lengths}, {"given_rate": rates}):
+        asked = points.replace(**told, given_k=np.full(9, given_k))
+        belief = pin_acceptance(acc.believe(predict.load().acceptance, asked), asked)
+        assert belief.tau == pytest.approx(lengths, rel=3e-3)
 
 
 def test_the_stated_rates_come_back() -> None:

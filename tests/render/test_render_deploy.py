@@ -172,6 +172,8 @@ def test_the_deployment_replaces_and_waits() -> None:
     pod = deployment["spec"]["template"]["spec"]
     claims = [one["persistentVolumeClaim"]["claimName"] for one in pod["volumes"][:1]]
     assert claims == [claim["metadata"]["name"]] and claim["kind"] == "PersistentVolumeClaim"
+    # 33.39 and 0.79 GiB of weights, a tenth more, and 20 GiB
+    assert claim["spec"]["resources"]["requests"] == {"storage": "58Gi"}
     assert pod["enableServiceLinks"] is False  # else VLLM_PORT is an address, and vLLM stops
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import advice_cases as cases
 import pytest
 
 from advisor import recommend
@@ -12,6 +13,7 @@ from advisor.domain.nouns import Advice
 from advisor.engines import no_mtp_answer
 from advisor.render.layout import Paper
 from advisor.render.text import advice_text
+from advisor.render.verdict import ab_heading
 
 
 def screen(advice: Advice, width: int = 80) -> str:
@@ -41,6 +43,13 @@ def test_a_first_token_that_takes_much_longer_is_said_where_it_is_on(
     span = advice.estimate.ttft_ms.speedup
     costs = advice.decision == "on" and span.p90 < 1 and 1 / span.p50 >= 1.5
     assert ("the time to first token is" in screen(advice)) == costs
+
+
+def test_the_ab_takes_as_long_as_its_requests() -> None:
+    """By hand: 16 users send 64 requests, 4 rounds, twice, and one to warm up; a round of both arms
+    is two first tokens of 3,989 ms and 512 of 61.2 + 60 ms: 9 x 70.0 s.
+    """
+    assert ab_heading(cases.measure()).startswith("A/B, about 11 min and two server starts (then")
 
 
 def test_a_measured_first_token_is_not_called_unknown() -> None:

@@ -32,6 +32,8 @@ def page() -> Iterator[TestClient]:
 def test_a_name_that_is_not_ours_is_not_answered(page: TestClient, host: str) -> None:
     got = page.get(QUESTION, headers={"host": host})
     assert got.status_code == 421 and "gb10" not in got.text and list(got.json()) == ["error"]
+    two = page.get(QUESTION, headers=[("host", "localhost"), ("host", host)])
+    assert two.status_code == 421
 
 
 @pytest.mark.parametrize(
