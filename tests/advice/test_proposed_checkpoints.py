@@ -120,16 +120,18 @@ def test_fewer_gpus_serve_where_only_they_divide_the_heads() -> None:
 
 
 def test_every_size_of_a_checkpoint_is_that_of_a_known_model() -> None:
-    for ident in knowledge.index()["drafters"]:
-        model = knowledge.llm(ident)
-        for quant in knowledge.quant_ids():
-            found = knowledge.checkpoint(model, quant, None, "none")
-            if found is not None and found.size_gb:
-                facts = facts_for_request(
-                    Request(hardware="h200", gpus=8, model=ident, quant=quant, engine="vllm")
-                )
-                own = weights.weights_gib(facts.shape or model, knowledge.quant(quant))
-                assert own and 0.8 < found.size_gb * 1e9 / 2**30 / own < 1.25
+    models = [knowledge.llm(ident) for ident in knowledge.index()["drafters"]]
+    files = [
+        (model, quant, checkpoint.size_gb)
+        for model in models
+        for quant in knowledge.quant_ids()
+        if (checkpoint := knowledge.checkpoint(model, quant, None, "none")) and checkpoint.size_gb
+    ]
+    assert files
+    for model, quant, size in files:
+        asked = Request(hardware="h200", gpus=8, model=model.id, quant=quant, engine="vllm")
+        own = weights.weights_gib(facts_for_request(asked).shape or model, knowledge.quant(quant))
+        assert own and 0.8 < size * 1e9 / 2**30 / own < 1.25
 
 
 MACHINES = ("gb10", "h100", "rtx4090")

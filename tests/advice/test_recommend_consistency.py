@@ -82,12 +82,10 @@ def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
 
 
 def test_the_launch_holds_a_request_and_its_bill_is_its_own(advice: Advice) -> None:
-    for plan in (advice.plan, advice.candidate):
-        if plan is not None and plan.engine == "vllm":
-            bill = memory.bill(advice.facts, plan)
-            assert bill.fits is not False and (bill.kv_tokens or 0) >= 0.99 * (
-                plan.max_model_len or 0
-            )
+    for plan in filter(None, (advice.plan, advice.candidate)):
+        bill = memory.bill(advice.facts, plan)
+        length = plan.max_model_len if plan.engine == "vllm" else advice.facts.ctx_tokens
+        assert bill.fits is not False and (bill.kv_tokens or 0) >= 0.99 * (length or 0)
     if advice.candidate is not None and advice.estimate is not None:
         assert advice.estimate.memory == memory.bill(advice.facts, advice.candidate)
 

@@ -79,8 +79,8 @@ def test_a_fix_of_slots_is_below_what_fits() -> None:
             f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs {slots} "
             f"--kv-cache-memory-bytes 2G\n"
         )
-        for found in validate(text=text, hw="h200", select=["SD307"]).findings:
-            assert found.fix and found.fix.edits and 1 <= int(found.fix.edits[0].text) < slots
+        (found,) = validate(text=text, hw="h200", select=["SD307"]).findings
+        assert found.fix and found.fix.edits and 1 <= int(found.fix.edits[0].text) < slots
 
 
 # ---------------------------------------------------------------- no server, no second server
@@ -231,9 +231,9 @@ def test_another_name_of_a_value_is_an_error_on_another_build_too(
 
 def test_no_fix_writes_a_cache_type_that_the_engine_lacks() -> None:
     text = "llama-server -m q.gguf -fa on --cache-type-k q8_1 --cache-type-v q8_0\n"
-    for found in validate(text=text).findings:
-        assert not any("q8_1" in edit.text for edit in (found.fix.edits if found.fix else ()))
-        assert "q8_1 for both" not in (found.fix.text if found.fix else "")
+    fixes = [found.fix for found in validate(text=text).findings if found.fix]
+    assert fixes and not any("q8_1 for both" in fix.text for fix in fixes)
+    assert not any("q8_1" in edit.text for fix in fixes for edit in fix.edits)
 
 
 @pytest.mark.parametrize("kind", ["#", "  # the image", "\t"])

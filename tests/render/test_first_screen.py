@@ -82,24 +82,24 @@ def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing() -> None:
     """A cycle that costs c plain steps gains nothing at c tokens, and at what is expected what is
     said.
     """
-    for advice in answers():
-        found = re.search(
-            r"below ([\d.]+) tokens a step", "\n".join(first_screen(advice, Paper(80)))
-        )
-        if found is None or advice.estimate is None:
-            continue
-        expected, gain = advice.estimate.accepted_length.p50, advice.estimate.tpot_ms.speedup.p50
-        assert float(found[1]) * gain == pytest.approx(expected, rel=0.01)
+    screens = [(advice, "\n".join(first_screen(advice, Paper(80)))) for advice in answers()]
+    said = [(a.estimate, re.search(r"below ([\d.]+) tokens a step", text)) for a, text in screens]
+    levels = [(estimate, float(found[1])) for estimate, found in said if found]
+    assert levels
+    for estimate, level in levels:
+        gain = estimate.tpot_ms.speedup.p50
+        assert level * gain == pytest.approx(estimate.accepted_length.p50, rel=0.01)
 
 
 def test_measure_first_leans_and_holds_the_command() -> None:
-    for advice in answers():
-        if advice.decision == "measure" and advice.measure_with:
-            screen = "\n".join(first_screen(advice, Paper(80)))
-            assert "Likely a gain" in screen or "Likely a loss" in screen, screen
-            assert re.search(r"^A/B(, about \d+ min .*)? \(then advisor bench run", screen, re.M)
-            told = screen.replace(" \\\n   ", "")
-            assert advice.measure_with[0] in " ".join(told.split())
+    asked = [advice for advice in answers() if advice.decision == "measure"]
+    assert any(advice.measure_with for advice in asked)
+    for advice in (advice for advice in asked if advice.measure_with):
+        screen = "\n".join(first_screen(advice, Paper(80)))
+        assert "Likely a gain" in screen or "Likely a loss" in screen, screen
+        assert re.search(r"^A/B(, about \d+ min .*)? \(then advisor bench run", screen, re.M)
+        told = screen.replace(" \\\n   ", "")
+        assert advice.measure_with[0] in " ".join(told.split())
 
 
 def test_an_objective_is_the_second_line_and_a_field() -> None:
@@ -122,9 +122,10 @@ def test_no_sign_where_it_is_not_predictable() -> None:
     """Neither text, the quiet line nor JSON has a ratio of a time to first token of which neither
     sign nor size is known, nor a chance of a gain in it.
     """
-    for advice in answers():
-        if advice.estimate is None or advice.estimate.ttft_ms.predictable:
-            continue
+    priced = [advice for advice in answers() if advice.estimate is not None]
+    bare = [advice for advice in priced if not advice.estimate.ttft_ms.predictable]
+    assert {"ttft"} < {advice.facts.goal for advice in bare}
+    for advice in bare:
         row = lines_of(advice, "TTFT ")[0]
         assert "not predictable" in row and not re.search(r"[\d.]+x", row)
         told = json.loads(json.dumps(advice_json(advice)))
