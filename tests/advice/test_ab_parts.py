@@ -43,3 +43,15 @@ def test_loads_that_differ_in_their_verdict_are_mixed(
 def test_a_step_is_fast_where_it_takes_a_fifth_less_than_expected(ratio: float, fast: bool) -> None:
     (words,) = why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None)
     assert ("faster than expected" in words) is fast
+
+
+@pytest.mark.parametrize(("speed", "advice"), [(85.0, "k="), (20.0, "turn speculation off")])
+def test_a_loss_that_another_k_makes_up_is_no_reason_to_turn_it_off(
+    speed: float, advice: str
+) -> None:
+    """Nearly all of one draft is accepted, so that more of them gain far more than 15 %."""
+    about = {"acceptance": Acceptance(length=1.95), "k": 1, "method": "mtp"}
+    off, on = ([run(1, rate, **more)] * 2 for rate, more in ((100.0, {}), (speed, about)))
+    told = {"hardware": "h100", "model": "qwen3.6-27b", "gpus": 1, "k": 1}
+    (load,) = judge_ab(off, on, setting(off, on, told)).loads
+    assert load.gains[0].verdict == "slower" and (load.next or "").startswith(advice)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.engines import Token
+from advisor.engines.k_ranges import schedule_arguments
 from tests.refusals import refusals
 
 PAIRS = [
@@ -236,3 +237,32 @@ def test_prefix_caching_default_of_hybrids_by_release() -> None:
     assert (
         adapter.effective_prefix_caching(hybrid.model_copy(update={"prefix_caching": True})) is True
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"dp": 2}, "with data parallelism"),
+        ({"engine_version": "0.23.0"}, "from 0.24.0 on"),
+        ({"engine": "llama-server"}, "one k for all batch sizes"),
+    ],
+)
+def test_a_k_per_batch_size_is_refused_where_nothing_switches_it(
+    changes: dict[str, Any], why: str
+) -> None:
+    fields = {"engine": "vllm", "engine_version": "0.26.0", "model": "m", "method": "mtp", "k": 2}
+    ranges = [(1, 8, 2), (9, 64, 1)]
+    assert "per_batch_size" in schedule_arguments(Plan(**fields), ranges).arguments[1]
+    with pytest.raises(AdvisorError, match=why):
+        schedule_arguments(Plan(**fields | changes), ranges)
+
+
+def test_a_negative_number_stands_alone_and_a_dash_does_not() -> None:
+    """argparse takes what matches -1 and -0.5 for values, every other word with a dash for an
+    option.
+    """
+    words = ["vllm", "serve", "m", "--seed=-1", "--gpu-memory-utilization=-0.5", "--tokenizer=-x"]
+    adapter = engines.get("vllm")
+    launch = adapter.read([Token(word) for word in words], {}, version_text="0.26.0")
+    numbers = ("--seed", "-1", "--gpu-memory-utilization", "-0.5")
+    assert adapter.argv(launch)[-5:] == (*numbers, "--tokenizer=-x")

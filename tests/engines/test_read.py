@@ -10,6 +10,7 @@ import pytest
 from advisor import engines
 from advisor.domain.nouns import EnvVar, Launch, Span
 from advisor.engines import Token
+from advisor.engines.vllm import speculative_config
 
 MTP2 = '\'{"method":"mtp","num_speculative_tokens":2}\''
 
@@ -403,3 +404,12 @@ def test_versions(engine: str, text: str | None, version: str | None, pinned: bo
     found = engines.get(engine).resolve_version(text)
     assert (found.version, found.pinned) == (version, pinned)
     assert found.version is not None or not text or found.note
+
+
+def test_dotted_keys_join_one_object() -> None:
+    """vLLM's help: `--json-arg.key1 value1 --json-arg.key2.key3 value2` is one JSON object."""
+    name = "--speculative-config"
+    rows: list[tuple[str, str | None]] = [(name, '{"key2": {"key3": 1}}')]
+    rows += [(f"{name}.key1", "value1"), (f"{name}.key2.key4", "2"), ("--seed", "1")]
+    merged = {"key1": "value1", "key2": {"key3": 1, "key4": 2}}
+    assert speculative_config(rows) == (merged, [("--seed", "1")])

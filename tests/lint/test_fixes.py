@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag
 from advisor.lint import fixes
-from advisor.lint.apply_fixes import worse
+from advisor.lint.apply_fixes import continue_line, worse
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
@@ -239,6 +239,7 @@ def test_an_edit_with_an_open_quote_fits_no_form() -> None:
         (["error"], ["warning"], False),
         (["warning"], ["warning", "warning"], True),
         (["info"], ["warning"], True),
+        (["warning"], ["warning", "info"], True),
         (["error", "info"], ["info"], False),
         ([], [], False),
         (["error"], ["warning", "info"], False),  # what the error hid
@@ -252,3 +253,30 @@ def test_a_fix_that_adds_one_error_is_refused(
         return Report(findings=tuple(found))
 
     assert worse(report(before), report(after)) is is_worse
+
+
+@pytest.mark.parametrize(
+    ("text", "sign", "joined"),
+    [
+        ("serve m\n  --a 1\n", "\\", "serve m \\\n  --a 1\n"),
+        ("serve m \\ \n  --a 1\n", "\\", "serve m \\\n  --a 1\n"),  # a blank behind the sign
+        ("serve m \\  # why\n  --a 1\n", "\\", "serve m \\\n  --a 1\n"),
+        ("serve m \\\n\n  --a 1\n", "\\", "serve m \\\n  --a 1\n"),  # an empty line
+        ("serve m /\n  --a 1\n", "\\", "serve m \\\n  --a 1\n"),
+        ("serve m \\\\\n  --a 1\n", "\\", "serve m \\\n  --a 1\n"),
+        ("serve m \\\r\n  --a 1\r\n", "^", "serve m ^\r\n  --a 1\r\n"),  # cmd.exe's sign
+        ("serve m # why\n  --a 1\n", "\\", None),
+        ("serve m \\\n  --a 1\n", "\\", None),  # it does go on
+    ],
+)
+def test_the_line_above_lost_options_goes_on(text: str, sign: str, joined: str | None) -> None:
+    source = SourceText(text, "-")
+    line = text[: text.index("--a")].count("\n") + 1
+    about = {"code": "SD126", "severity": "error", "message": "m", "file": "-", "line": line}
+    lost = Finding(**about, fix=Fix(text=f"end with {sign}"))
+    found = continue_line(source, lost)
+    assert found.fix is not None
+    edits = found.fix.edits
+    assert [text[: one.start] + one.text + text[one.end :] for one in edits] == [
+        text for text in (joined,) if text is not None
+    ]

@@ -377,3 +377,14 @@ def test_bench_run_says_whose_counters_it_reads(tmp_path: Path) -> None:
     assert counted["accepted"] / counted["drafts"] == pytest.approx(3 / 8, rel=0.35)
     assert not [row for row in map(json.loads, next((tmp_path / "a").glob("on*")).open())
                 if "drafts" in row]  # fmt: skip
+
+
+def test_a_stream_brings_twice_as_many_pieces_as_tokens_at_most() -> None:
+    def pieces(count: int) -> Callable[[Handler], None]:
+        event = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
+        return lambda handler: handler.send(200, event * count + b"data: [DONE]\n\n")
+
+    with serve(pieces(4)) as (url, _):
+        assert client.stream(url, {"max_tokens": 2}, 5.0).chunks == 4
+    with serve(pieces(5)) as (url, _), pytest.raises(BadAnswer, match="twice as many"):
+        client.stream(url, {"max_tokens": 2}, 5.0)

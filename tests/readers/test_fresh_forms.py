@@ -89,6 +89,12 @@ def test_options_behind_the_end_of_a_units_command() -> None:
     assert found.line == 4 and found.severity == "error"
 
 
+@pytest.mark.parametrize("option", ["--context gpu", "-H tcp://10.0.0.2:1", "--host=tcp://a:1"])
+def test_options_of_docker_itself_stand_before_its_command(option: str) -> None:
+    text = f"docker {option} run --gpus all vllm/vllm-openai:v0.25.1 --model m\n"
+    assert [launch.model for launch in read_text(text, "a.sh").launches] == ["m"]
+
+
 def test_a_docstring_starts_no_server() -> None:
     text = 'def stop():\n    """kill only llama-server processes whose --port is ours"""\n'
     assert read_text(text, "a.py").launches == ()

@@ -87,3 +87,7 @@ def test_a_result_stands_on_its_own_line_and_column() -> None:
     )
     place = result["locations"][0]["physicalLocation"]
     assert place["region"] == {"startLine": 4, "startColumn": 3}
+    (replacement,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    end = {"endLine": 4, "endColumn": 3 + len("--max-num-sqes")}
+    assert replacement["deletedRegion"] == place["region"] | end
+    assert replacement["insertedContent"] == {"text": "--max-num-seqs"}

@@ -430,6 +430,23 @@ def test_two_scrapes_make_a_run_and_one_does_not() -> None:
         exposition.between(last, first)
 
 
+def test_positions_may_begin_between_two_scrapes_and_lengths_are_not_added() -> None:
+    """By hand: 8 - 5 and 4 - 0 accepted; two ranks at 2.4 and 2.2 tokens a step make no 4.6."""
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos"
+    texts = ([5], [8, 4])
+    first, last = (
+        exposition.scrape(
+            f"# TYPE {name} counter\n"
+            + "".join(f'{name}_total{{position="{i}"}} {n}\n' for i, n in enumerate(counts))
+        )
+        for counts in texts
+    )
+    assert exposition.between(first, last).positions == (3.0, 4.0)
+    gauge = "sglang:spec_accept_length"
+    ranks = "".join(f'{gauge}{{tp_rank="{i}"}} {n}\n' for i, n in enumerate((2.4, 2.2)))
+    assert exposition.scrape(f"# TYPE {gauge} gauge\n{ranks}").gauges == {"accept_length": 2.4}
+
+
 def test_genai_perf_sees_the_ratio_of_the_paces() -> None:
     """40 ms a token against 62 ms a step of 2.4 tokens."""
     off, on = (one(f"genai-perf-{arm}.json").value("tpot") for arm in ("off", "on"))
