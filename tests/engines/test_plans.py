@@ -4,6 +4,7 @@ each release accepts.
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
@@ -239,22 +240,33 @@ def test_prefix_caching_default_of_hybrids_by_release() -> None:
     )
 
 
+PLAN = Plan(engine="vllm", engine_version="0.33.0", model="m", method="mtp", k=3)
+ROWS = ((1, 8, 3), (9, 64, 1))
+
+
+def test_vllm_says_the_ranges_in_its_speculative_config() -> None:
+    name, value = schedule_arguments(PLAN, ROWS).arguments
+    told = json.loads(value)
+    assert name == "--speculative-config"
+    assert told["num_speculative_tokens_per_batch_size"] == [[1, 8, 3], [9, 64, 1]]
+    assert told["num_speculative_tokens"] == 3
+
+
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("change", "word"),
     [
-        ({"dp": 2}, "with data parallelism"),
-        ({"engine_version": "0.23.0"}, "from 0.24.0 on"),
-        ({"engine": "llama-server"}, "one k for all batch sizes"),
+        ({"engine_version": "0.21.0"}, "0.24.0"),
+        ({"dp": 2}, "data parallelism"),
+        ({"engine": "llama-server", "engine_version": None}, "one k"),
+        ({"engine": "sglang", "engine_version": "0.5.12"}, "0.5.14"),
+        ({"engine": "sglang", "engine_version": "0.5.23", "method": "dflash"}, "only"),
     ],
 )
-def test_a_k_per_batch_size_is_refused_where_nothing_switches_it(
-    changes: dict[str, Any], why: str
+def test_what_takes_one_k_only_is_refused_in_one_sentence(
+    change: dict[str, object], word: str
 ) -> None:
-    fields = {"engine": "vllm", "engine_version": "0.26.0", "model": "m", "method": "mtp", "k": 2}
-    ranges = [(1, 8, 2), (9, 64, 1)]
-    assert "per_batch_size" in schedule_arguments(Plan(**fields), ranges).arguments[1]
-    with pytest.raises(AdvisorError, match=why):
-        schedule_arguments(Plan(**fields | changes), ranges)
+    with pytest.raises(AdvisorError, match=word):
+        schedule_arguments(PLAN.model_copy(update=change), ROWS)
 
 
 def test_a_negative_number_stands_alone_and_a_dash_does_not() -> None:

@@ -16,8 +16,7 @@ from advisor.advice.explore.policy import choose_policy
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import KRanges, Sweep
 from advisor.advice.resolve import bare_facts
-from advisor.domain.nouns import AdvisorError, Interval, Plan, Request
-from advisor.engines.k_ranges import schedule_arguments
+from advisor.domain.nouns import AdvisorError, Interval, Request
 from advisor.lint.validate import validate
 from advisor.render.explore.text import policy_text
 from tests.advice.explore.test_sweep import questions
@@ -148,35 +147,6 @@ def test_the_line_that_is_told_passes_validate() -> None:
     report = validate(text=line)
     spoken = {f.code for f in report.findings if "adaptive" in f.message}
     assert not spoken and not [f for f in report.findings if f.severity == "error"]
-
-
-PLAN = Plan(engine="vllm", engine_version="0.33.0", model="m", method="mtp", k=3)
-ROWS = ((1, 8, 3), (9, 64, 1))
-
-
-def test_vllm_says_the_ranges_in_its_speculative_config() -> None:
-    name, value = schedule_arguments(PLAN, ROWS).arguments
-    told = json.loads(value)
-    assert name == "--speculative-config"
-    assert told["num_speculative_tokens_per_batch_size"] == [[1, 8, 3], [9, 64, 1]]
-    assert told["num_speculative_tokens"] == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"engine_version": "0.21.0"}, "0.24.0"),
-        ({"dp": 2}, "data parallelism"),
-        ({"engine": "llama-server", "engine_version": None}, "one k"),
-        ({"engine": "sglang", "engine_version": "0.5.12"}, "0.5.14"),
-        ({"engine": "sglang", "engine_version": "0.5.23", "method": "dflash"}, "only"),
-    ],
-)
-def test_what_takes_one_k_only_is_refused_in_one_sentence(
-    change: dict[str, object], word: str
-) -> None:
-    with pytest.raises(AdvisorError, match=word):
-        schedule_arguments(PLAN.model_copy(update=change), ROWS)
 
 
 def test_the_engines_own_costs_can_make_one_k_better() -> None:
