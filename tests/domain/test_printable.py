@@ -86,6 +86,7 @@ def test_long_values_lose_their_middle() -> None:
     assert cut("abc", 3) == "abc" and len(cut("a" * 100, 10)) == 10
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=6)
 )
@@ -118,7 +119,7 @@ FILES = (
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.sampled_from(FILES), st.lists(TEXT, min_size=4, max_size=4), TEXT)
 def test_no_format_of_validate_prints_a_control(
     file: tuple[str, str], values: list[str], name: str
@@ -131,7 +132,7 @@ def test_no_format_of_validate_prints_a_control(
     _sound(report)
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(st.lists(TEXT, min_size=3, max_size=3))
 def test_no_format_prints_a_control_of_a_script(values: list[str]) -> None:
     a, b, c = (value.replace("\n", " ") for value in values)

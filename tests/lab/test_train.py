@@ -73,13 +73,6 @@ def test_values_count_not_bytes(tmp_path: Path) -> None:
     assert write(other, columns) != first
 
 
-def test_an_alias_or_a_comment_needs_no_training(tmp_path: Path) -> None:
-    """What the check reads of the facts is what they predict: names and comments are not in it."""
-    shipped = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))
-    assert set(shipped) >= {"data", "probe", "scores"} and "hashes" not in shipped
-    assert len(shipped["probe"]) == probe.SIZE
-
-
 def test_a_worse_model_is_refused() -> None:
     scores = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))["scores"]
     assert probe.below_floor(scores) == []

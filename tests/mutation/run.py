@@ -49,7 +49,6 @@ ROOMS = {
             "tests/perf/test_physics.py",
             "tests/perf/test_physics_points.py",
             "tests/perf/test_step_parts.py",
-            "tests/perf/test_draft_seconds.py",
         ),
     ),
     "fixes": Room(

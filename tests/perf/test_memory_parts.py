@@ -74,22 +74,6 @@ def test_without_a_known_quantisation_nothing_is_said() -> None:
     assert made.fits is None and made.weights_gib == 0 and made.kv_tokens is None
 
 
-@pytest.mark.parametrize("engine", ["vllm", "llama-server"])
-def test_weights_alone_that_do_not_fit_are_known_not_to(engine: str) -> None:
-    known = facts("rtx3090", "bf16", MOE)
-    assert known.shape is not None
-    blind = known.model_copy(
-        update={
-            "shape": known.shape.model_copy(
-                update={"kv_elems_per_token": None, "kv_heads": None, "head_dim": None}
-            )
-        }
-    )
-    if kv_sizes.bytes_per_token(blind.shape, None) is None:  # type: ignore[arg-type]
-        assert memory.bill(blind, plan(engine)).fits is False
-    assert memory.room(known, plan("vllm"), 100) == 0.0
-
-
 @pytest.mark.parametrize("tp", [1, 2])
 def test_what_one_request_lacks(tp: int) -> None:
     length = 4_000_000
@@ -102,16 +86,6 @@ def test_what_one_request_lacks(tp: int) -> None:
     assert token is not None and left is not None
     one = length * token * kv_sizes.copies(known.shape, asked) / GIB / tp
     assert made.fits is False and made.short_gib == pytest.approx(one - left, abs=0.006)
-
-
-def test_copies_of_kv_heads_count_in_what_lacks() -> None:
-    known = facts("rtx3090", "awq-int4", DENSE, gpus=16)
-    asked = plan(tp=16, max_model_len=40_000_000)
-    made = memory.bill(known, asked)
-    assert known.shape is not None and kv_sizes.copies(known.shape, asked) == 2
-    token, left = kv_sizes.bytes_per_token(known.shape, None), memory.left_gib(made)
-    assert token is not None and left is not None
-    assert made.short_gib == pytest.approx(40_000_000 * token * 2 / GIB / 16 - left, abs=0.006)
 
 
 def test_a_drafting_layer_takes_its_share_of_every_request() -> None:
@@ -195,22 +169,6 @@ def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
     assert made.fits is (None if hardware == "h200" else False) and made.kv_tokens is None
 
 
-def test_a_little_room_beside_an_unknown_cache_is_room() -> None:
-    known = facts("h200", "fp8", DENSE)
-    assert known.shape is not None
-    blind = known.model_copy(
-        update={"shape": known.shape.model_copy(update={"kv_elems_per_token": None})}
-    )
-    for engine in ("vllm", "llama-server"):
-        whole = memory.bill(blind, plan(engine, memory_fraction=0.5))
-        left = memory.left_gib(whole)
-        assert left is not None and whole.available_gib is not None
-        usable = whole.available_gib / 0.5
-        share = 0.5 - (left - 0.5) / usable  # half a gibibyte is left
-        made = memory.bill(blind, plan(engine, memory_fraction=share))
-        assert memory.left_gib(made) == pytest.approx(0.5, abs=1e-6) and made.fits is None
-
-
 # ---------------------------------------------------------------- vLLM's pool of pages
 
 
@@ -244,19 +202,6 @@ def test_vllm_reported_whole_groups_up_to_0_19() -> None:
         for release in ("0.19.1", "0.25.1")
     ]
     assert count[0] == count[1]  # the report changed, not the memory
-
-
-@pytest.mark.parametrize(("method", "shrinks"), [("ngram", False), ("mtp", True)])
-def test_only_drafts_with_a_layer_of_their_own_take_from_a_dense_models_pool(
-    method: str, shrinks: bool
-) -> None:
-    known = facts("h200", "fp8", MOE)
-    none = memory.bill(known, plan())
-    drafted = memory.bill(known, plan("vllm", method, 3))
-    assert none.kv_tokens is not None and drafted.kv_tokens is not None
-    gain = (drafted.kv_tokens / drafted.kv_gib) / (none.kv_tokens / none.kv_gib)
-    assert (gain < 0.99) is shrinks and gain < 1.001
-    assert drafted.kv_tokens_lost == none.kv_tokens - drafted.kv_tokens
 
 
 def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:

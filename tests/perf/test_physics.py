@@ -92,12 +92,6 @@ def test_tokens_are_cheaper_together() -> None:
     assert (np.diff(ratio) < 0).all()
 
 
-def test_lost_graphs_cost() -> None:
-    p = points({}, base=GB10)
-    assert p.piecewise[0] == 1
-    assert decode(p, True) > decode(p.replace(piecewise=0.0), True)
-
-
 def serial(*changes: dict[str, object]) -> list[float]:
     """ms that a verify step walks through the cache in one block of threads."""
     p = points(
@@ -252,7 +246,7 @@ ANY_ROW = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(ANY_ROW)
 def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
     from advisor.perf import schedule

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.domain.nouns import Engine, Facts, Plan
 from advisor.knowledge.imputed import table
@@ -209,14 +207,6 @@ def test_unknown_is_not_an_error(change: dict[str, str]) -> None:
             assert np.isfinite(getattr(filled, name)).all(), name
 
 
-def test_fill_keeps_what_is_known_and_leaves_the_original() -> None:
-    points, _ = encode_rows.from_rows([ROW, {**ROW, "hardware": "unknown", "quant": ""}])
-    filled = imputation.impute(points)
-    assert np.isnan(points.bw[1]) and np.isfinite(filled.bw[1])
-    for name in ("bw", "experts", "mixer_params", "concurrency", "bytes_ffn"):
-        assert getattr(filled, name)[0] == getattr(points, name)[0]
-
-
 def test_synthesised_shape_adds_up() -> None:
     points, _ = encode_rows.from_rows(
         [{**ROW, "model": "", "total_params_b": "235", "active_params_b": "22", "is_moe": "1"}]
@@ -283,39 +273,6 @@ def test_a_schedule_by_batch_size() -> None:
     made = encode_plans.from_plans(Facts(concurrency=16), plans)
     assert made.k.tolist() == [1.0, 3.0]
     assert made.piecewise[0] == 1.0 and np.isnan(made.piecewise[1])
-
-
-CELLS = st.one_of(
-    st.sampled_from(["", "nan", "-1", "1e400", "0", "on", "x" * 40, "☃", "16"]),
-    st.text(max_size=12),
-)
-
-
-@settings(max_examples=150)
-@given(
-    st.dictionaries(
-        st.sampled_from([*ROW, "tp", "gpu_count", "spec_extra", "n_requests", "output_spread"]),
-        CELLS,
-    )
-)
-def test_from_rows_never_raises(change: dict[str, str]) -> None:
-    points, errors = encode_rows.from_rows([{**ROW, **change}])
-    assert len(points) == len(errors) == 1
-    filled = imputation.impute(points)
-    assert np.isfinite(filled.bw).all() and (filled.concurrency >= 1).all()
-
-
-def test_no_rows() -> None:
-    points, errors = encode_rows.from_rows([])
-    assert len(points) == 0 and errors == []
-    assert len(imputation.impute(points)) == 0
-
-
-def test_take_concat_replace() -> None:
-    points, _ = encode_rows.from_rows([ROW, {**ROW, "k": "4"}])
-    both = P.concat([points.take(np.array([1])), points.take(np.array([True, False]))])
-    assert both.k.tolist() == [4.0, 2.0]
-    assert both.replace(k=3.0).k.tolist() == [3.0, 3.0]
 
 
 @pytest.mark.parametrize(

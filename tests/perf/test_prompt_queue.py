@@ -54,11 +54,11 @@ def arrivals(service: float, spread: float, rate: float, seed: int) -> Floats:
 
 def played_queue(service: float, spread: float, rate: float) -> float:
     """Busy steps per prompt where what is left over waits for the next step."""
-    waiting, busy = 0.0, 0
-    for more in arrivals(service, spread, rate, 3):
-        waiting = max(waiting - 1, 0.0) + more
-        busy += waiting > 0
-    return busy / (rate * STEPS)
+    more = arrivals(service, spread, rate, 3)
+    drift = np.cumsum(more - 1)  # Lindley: what is left is the rise above the lowest point so far
+    left = drift - np.minimum(np.minimum.accumulate(drift), 0.0)
+    busy = np.concatenate([[0.0], left[:-1]]) + more > 1e-9
+    return float(busy.sum()) / (rate * STEPS)
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.5])

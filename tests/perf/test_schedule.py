@@ -4,7 +4,6 @@ must always hold.
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 import numpy as np
@@ -30,60 +29,11 @@ def tau_of(p: P.Points) -> npt.NDArray[np.float64]:
     return acceptance.tokens_per_step(np.tile(ACCEPTED, (len(p), 1)), p.k)
 
 
-def grid() -> P.Points:
-    changes: list[dict[str, object]] = []
-    for spread, clients in itertools.product((0, 0.5), (1, 4, 16, 64)):
-        many = {"concurrency": clients, "n_requests": max(8, 5 * clients), "output_spread": spread}
-        changes += [
-            many,
-            {**many, "input_tokens": 64, "output_tokens": 512},
-            {**many, "input_tokens": 8192, "k": 4, "output_tokens": 256},
-            {**many, "engine": "sglang", "k": 3, "output_tokens": 256},
-            {**many, "hardware": "gb10", "output_tokens": 512},
-            {
-                **many,
-                "hardware": "rtx3090",
-                "engine": "llama.cpp",
-                "quant": "q4_k_m",
-                "input_tokens": 1024,
-            },
-        ]
-    return points(*changes)
-
-
-def test_mean_values_follow_the_replay() -> None:
-    """Ratio of both arms within 3 % on average over the grid, each arm's output rate within 12 %
-    everywhere.
-    """
-    p = grid()
-    tau = tau_of(p)
-    fluid = {arm: schedule.replay(p, C, tau, arm) for arm in ("base", "spec")}  # type: ignore[arg-type]
-    errors: dict[str, list[float]] = {name: [] for name in schedule.ServedLoad._fields}
-    worst = 0.0
-    for i in range(len(p)):
-        exact = {arm: replay.simulate(p, C, tau, arm, i) for arm in ("base", "spec")}  # type: ignore[arg-type]
-        for name, found in errors.items():
-            both = [
-                np.log(getattr(fluid[arm], name)[i] / getattr(exact[arm], name))
-                for arm in ("base", "spec")
-            ]
-            found.append(abs(both[1] - both[0]))
-            if name == "output_tok_s":
-                worst = max(worst, *np.abs(both))
-    assert worst < 0.12  # 64 equal answers in lockstep; all others 0.09
-    assert np.mean(errors["output_tok_s"]) < 0.03
-    assert np.mean(errors["request_tok_s"]) < 0.02
-    assert np.mean(errors["tpot_s"]) < 0.03
-    assert np.mean(errors["ttft_s"]) < 0.08
-
-
-def test_mean_values_follow_the_replay_anywhere() -> None:
-    """Random loads, prompt and output lengths, engines and cards: 4 % on average for the output
-    ratio, 9 % for the rest.
-    """
+def drawn_loads() -> P.Points:
+    """Loads, prompt and output lengths, engines and cards by seeded dice."""
     rng = np.random.default_rng(5)
     changes: list[dict[str, object]] = []
-    for _ in range(80):
+    for _ in range(64):
         clients = int(rng.choice([1, 2, 4, 8, 12, 24, 48, 96]))
         changes.append(
             {
@@ -100,7 +50,14 @@ def test_mean_values_follow_the_replay_anywhere() -> None:
                 "model": rng.choice(["qwen3.6-35b-a3b", "qwen3.6-27b"]),
             }
         )
-    p = points(*changes)
+    return points(*changes)
+
+
+def test_mean_values_follow_the_replay_anywhere() -> None:
+    """Random loads, prompt and output lengths, engines and cards: 4 % on average for the output
+    ratio, 9 % for the rest.
+    """
+    p = drawn_loads()
     tau = tau_of(p)
     fluid = [schedule.replay(p, C, tau, arm) for arm in ("base", "spec")]  # type: ignore[arg-type]
     exact = [
@@ -318,7 +275,7 @@ def test_recurrent_states_decide_how_many_requests_run() -> None:
 
 
 def test_more_accepted_is_never_slower() -> None:
-    p = grid()
+    p = drawn_loads()
     gains = [
         schedule.speedups(p, C, np.fmin(tau_of(p), t))["output_tok_s"] for t in (1.2, 1.6, 2.2)
     ]

@@ -20,7 +20,6 @@ from advisor.prediction import predict
 from advisor.prediction.estimates import estimate
 from advisor.prediction.intervals import pin_acceptance
 from advisor.prediction.predict_table import predict_dicts
-from tests.tables import cells
 
 SETUPS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10"},
@@ -95,18 +94,6 @@ def test_tokens_do_not_come_faster_than_by_a_cycle(length: float) -> None:
         assert getattr(one, name).speedup.p90 <= max(one.accepted_length.p90 * 1.02, 1.0)
 
 
-def test_a_row_says_the_same() -> None:
-    row = cells(
-        "hardware=gb10 model=qwen3.6-35b-a3b quant=fp8 engine=vllm spec_method=mtp k=2 "
-        "concurrency=1 speedup_metric=output_tok_s"
-    )
-    none, all_of_them = predict_dicts(
-        [row | {"acceptance_length": "1.0"}, row | {"acceptance_length": "3.0"}]
-    )
-    assert none["p_gain"] < 1e-4 and none["decision"] == "off" and none["speedup_p90"] <= 1
-    assert all_of_them["speedup_p50"] > 1.4
-
-
 @pytest.mark.parametrize("length,taken", [(2.5, 2), (1.3, 2), (3.7, 3)])
 @pytest.mark.parametrize("hardware", ["h100", "gb10"])
 def test_a_length_without_its_k_says_which_one_is_taken(
@@ -132,7 +119,7 @@ LADDERS: tuple[dict[str, str], ...] = (
 
 
 @pytest.mark.parametrize("setup", LADDERS, ids=lambda row: row["spec_method"])
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 15])
+@pytest.mark.parametrize("k", [1, 3, 15])
 def test_speed_follows_the_tokens_that_are_accepted(setup: dict[str, str], k: int) -> None:
     """At one k a cycle costs the same whatever is accepted, so the speed grows with the tokens of a
     cycle: hardly faster than they do (nearby runs pull a little), and without a step.

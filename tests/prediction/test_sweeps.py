@@ -53,7 +53,7 @@ def sweep(count: int, seed: int = 3) -> list[dict[str, str]]:
 
 
 def test_rows_of_a_sweep_are_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = sweep(600)
+    rows = sweep(240)
     alone = [predict_table.predict_dicts([row])[0] for row in rows[::6]]
     assert len({row["decision"] for row in alone}) == 3  # not a sweep of one answer
     monkeypatch.setattr(predict, "PIECE", 64)
