@@ -75,23 +75,6 @@ class Port(Frozen):
     span: Span | None = None
 
 
-class Mount(Frozen):
-    """A path of a container at which something of the host stands."""
-
-    path: str
-
-
-class Devices(Frozen):
-    """What a container asks for of the host's accelerators, only where the file says all."""
-
-    paths: tuple[str, ...] = ()  # of the host, CDI names, resources: /dev/kfd, amd.com/gpu
-    runtime: str | None = None  # nvidia, or a RuntimeClass
-    privileged: bool = False
-    asked: tuple[Span, ...] = ()  # where the number or the list of the GPUs stands
-    place: int = -1  # where a request for GPUs could be written
-    text: str = ""  # and how: `{n}` is their number
-
-
 class Slip(Frozen):
     """A slip in the form around a command: what its tool says, and the text in its place."""
 
@@ -134,13 +117,10 @@ class Container(Frozen):
     shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
     gpus: str | None = None  # as written: "all", "2", device ids "device=0,1"
     gpu_kind: str = ""  # the id of the hardware that the file names
-    devices: Devices | None = None
     startup_budget_s: float | None = None  # how long a probe waits before it kills the server
     budget_probe: str = ""  # startup, or liveness where there is no startup probe
-    rollout_surge: bool | None = None  # a rolling update needs a second GPU
-    rollout_default: bool = False  # and the file leaves the strategy to the cluster
     ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network
-    mounts: tuple[Mount, ...] | None = None  # None: not all of them are known
+    complete: bool = True  # the file says all of it
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     chart: str = ""  # whose keys describe the server, where it is known
     image_line: int = 0

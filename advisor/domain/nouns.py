@@ -23,12 +23,10 @@ from advisor.domain.facts import UnknownFact as UnknownFact
 from advisor.domain.frozen import Frozen as Frozen
 from advisor.domain.launches import Container as Container
 from advisor.domain.launches import CutOff as CutOff
-from advisor.domain.launches import Devices as Devices
 from advisor.domain.launches import EnvVar as EnvVar
 from advisor.domain.launches import Flag as Flag
 from advisor.domain.launches import Launch as Launch
 from advisor.domain.launches import LaunchText as LaunchText
-from advisor.domain.launches import Mount as Mount
 from advisor.domain.launches import Port as Port
 from advisor.domain.launches import Slip as Slip
 from advisor.domain.launches import Span as Span

@@ -9,7 +9,7 @@ from advisor.readers.engine_command import Surroundings, size_bytes
 from advisor.readers.form_types import misspelt_key, note_key
 from advisor.readers.programs import base_name
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped
+from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped
 from advisor.readers.syntax.scope import Scope
 
 # Options of `docker run` that stand alone; every other one takes a value.
@@ -35,14 +35,8 @@ def docker_run(
         return None
     created = words[j].text == "create"  # and started by something else, at its time
     ran = ContainerRun(Surroundings(kind="docker-create" if created else "docker-run"), scope=scope)
-    begin = words[j].span()
-    ran.around.whole = True
-    if begin is not None:
-        podman = base_name(words[i]) == "podman"
-        option = " --device nvidia.com/gpu=all" if podman else " --gpus all"
-        ran.around.request = begin[1], option
     j += 1
-    while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
+    while j < len(words) and (words[j].text.startswith("-") or _is_open(words[j])):
         name = words[j].text.partition("=")[0]
         if base_name(words[i]) == "docker" and name.startswith("--"):
             meant = misspelt_key(name[2:], "docker run")
@@ -56,21 +50,24 @@ def docker_run(
     return ran
 
 
-def _is_hole(word: Mapped) -> bool:
+def _is_open(word: Mapped) -> bool:
     """An unset variable, or dots, among the options; an image is told by its name."""
     hole = word.text.startswith(HOLE_OPEN) or word.text in ("...", "\u2026")
     return hole and not re.search(r"image|img|container", word.text, re.I)
+
+
+def is_hole(volume: Mapped) -> bool:
+    """Whether a volume is a variable that may hold any number of them."""
+    return volume.has_hole and not HOLE.sub("", volume.text).strip(":")
 
 
 def read_option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
     """Take one option; how many words it was."""
     word = words[j]
     name, equals, _ = word.text.partition("=")
-    if _is_hole(word):
-        ran.around.mounts, ran.around.whole = None, False  # it may hold any option
+    if _is_open(word):
+        ran.around.complete = False  # it may hold any option
         return 1
-    if name == "--privileged":
-        ran.around.privileged = True
     if equals and name.startswith("--"):
         set_option(ran, name, word.part(word.text.find("=") + 1, len(word)), reading)
         return 1
@@ -87,8 +84,9 @@ def read_option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading
 def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
     """What an option with this value says of the container."""
     around = ran.around
-    _set_device(around, name, value)
-    if name in ("-e", "--env"):
+    if name == "--gpus":
+        around.gpus = value.text.strip("'\"")
+    elif name in ("-e", "--env"):
         add_env(ran.env, value, ran.scope)
     elif name == "--env-file":
         reading.note(f"env_file {value.text} is not read", value.first())
@@ -105,18 +103,9 @@ def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) ->
     elif name == "--entrypoint":
         ran.entrypoint = [value] if value.text else []
     elif name in ("-v", "--volume", "--mount", "--tmpfs"):
-        around.mount(value)
+        around.complete &= not is_hole(value)
         around.shm_volume = True if "/dev/shm" in value.text else around.shm_volume
     elif name == "--health-cmd":
         around.ask(value, "healthcheck")
     elif name == "--volumes-from":
-        around.mounts = None
-
-
-def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
-    if name == "--gpus":
-        around.gpus, around.asked = value.text.strip("'\""), [value]
-    elif name == "--device":
-        around.paths.append(value.text)
-    elif name == "--runtime":
-        around.runtime = value.text
+        around.complete = False

@@ -9,11 +9,9 @@ from advisor.domain.launches import CutOff
 from advisor.domain.patterns import lazy_re
 from advisor.domain.records import NamedTuple
 from advisor.engines.images import fork_of_image
-from advisor.readers.syntax.mapped import HOLE, Mapped
+from advisor.readers.syntax.mapped import Mapped
 
 _PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")
-_TARGET = lazy_re(r"(?:dst|target|destination)=([^,]+)")
-_COLON = lazy_re(":(?=[/~$\ue000])")
 _ADDRESS = lazy_re(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d{1,5}))?")
 _MEMORY = lazy_re(r"(?i)(\d{1,4})g(?:i?b)?")
 _EXTRA = lazy_re(r"(?i)\b(?:instinct|oam|mega)\b|!$")
@@ -50,21 +48,13 @@ class Surroundings:
     shm_volume: bool | None = None
     gpus: str | None = None
     gpu_kind: str = ""  # the id of the hardware that is named beside the command
-    asked: list[Mapped] = field(default_factory=list)  # the number or list of the GPUs, in place
-    runtime: str | None = None
-    paths: list[str] = field(default_factory=list)  # of devices of the host, CDI names, resources
-    privileged: bool = False
-    whole: bool = False  # whether the file says all of the devices
-    request: tuple[int, str] = (-1, "")  # where GPUs could be asked for, and how
     startup_budget_s: float | None = None
     budget_probe: str = ""
-    rollout_surge: bool | None = None
-    rollout_default: bool = False
     host: bool = False  # the container uses the host's network
     # of the container, and the probe that asks there
     ports: list[tuple[Mapped, str]] = field(default_factory=list)
     chart: str = ""
-    mounts: list[Mapped] | None = field(default_factory=list)  # None where not all are known
+    complete: bool = True  # the file says all of the container
     labels: dict[str, str] = field(default_factory=dict)  # of a pod
     port_names: dict[str, Mapped] = field(default_factory=dict)
 
@@ -73,20 +63,6 @@ class Surroundings:
         number = _PUBLISHED.search(port.text)
         if number is not None:
             self.ports.append((port.part(*number.span(1)), ""))
-
-    def mount(self, volume: Mapped) -> None:
-        """The container's side of `./models:/models:ro`; `type=bind,src=.,dst=/models` too."""
-        if self.mounts is None:
-            return
-        if "=" in volume.text and (target := _TARGET.search(volume.text)):
-            self.mounts.append(volume.part(*target.span(1)))
-        elif volume.has_hole and HOLE.sub("", volume.text).strip(":") == "":
-            self.mounts = None
-        else:
-            colon = _COLON.search(volume.text)
-            inside = volume.part(colon.end() if colon else 0, len(volume))
-            end = inside.text.find(":") if colon else -1
-            self.mounts.append(inside.part(0, end) if end >= 0 else inside)
 
     def ask(self, text: Mapped, probe: str) -> None:
         """The port of this machine that a check of health calls."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, CutOff, Devices, EnvVar, Launch, Mount, Port, Span
+from advisor.domain.nouns import Container, CutOff, EnvVar, Launch, Port, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
 from advisor.engines.images import fork_of_image, split_image
@@ -35,7 +35,7 @@ _ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[
 # what a container is said to have just as its reader found it
 _AS_FOUND = (
     *("shm_bytes", "ipc_host", "shm_volume", "gpus", "startup_budget_s", "budget_probe"),
-    *("rollout_surge", "rollout_default", "chart", "kind", "name"),
+    *("chart", "complete", "kind", "name"),
 )
 
 
@@ -232,7 +232,7 @@ class LaunchMaker:
     def _container(self, around: Surroundings | None, open_end: bool) -> Container | None:
         if around is None:
             return None
-        image, where, mounts = around.image_text() or None, around.image, around.mounts
+        image, where = around.image_text() or None, around.image
         ports = []
         for number, probe in () if around.host else around.ports:
             line = self.source.place(number.first())[0]
@@ -241,25 +241,11 @@ class LaunchMaker:
             image=image,
             tag=split_image(image)[1] if image else None,
             gpu_kind="" if open_end else around.gpu_kind,  # on how many is not known
-            devices=_devices(around) if around.whole else None,
             ports=tuple(ports),
-            mounts=None if mounts is None else tuple(Mount(path=one.display()) for one in mounts),
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=_place(where) if where is not None else None,
             **{name: getattr(around, name) for name in _AS_FOUND},
         )
-
-
-def _devices(around: Surroundings) -> Devices:
-    place, text = around.request
-    return Devices(
-        paths=tuple(around.paths),
-        runtime=around.runtime,
-        privileged=around.privileged,
-        asked=tuple(span for one in around.asked if (span := _place(one)) is not None),
-        place=place,
-        text=text,
-    )
 
 
 def _month(image: str, tag: str | None, engine: str) -> str | None:

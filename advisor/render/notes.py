@@ -33,7 +33,7 @@ NOTES = _by_option("""\
 --tensor-parallel-size SD216: divides the attention heads
 --max-model-len --context-length SD311: prompt + answer with room to spare, more where that costs no
   slot
---ctx-size SD312: the total over all slots
+--ctx-size SD311: the total over all slots
 --parallel SD308: slots, as many as requests at once; those beyond share the context
 --kv-unified: the slots share the context, so that one request may take all of it
 --max-num-seqs SD308: written out: the default differs between versions; at least the requests at
@@ -44,13 +44,13 @@ NOTES = _by_option("""\
 --gpu-memory-utilization SD305: written out: the default changed between versions; the rest is for
   the system
 --mem-fraction-static SD304: written out: speculation takes its share of the KV pool
---no-enable-prefix-caching --disable-prefix-caching --disable-radix-cache SD403: off on purpose:
+--no-enable-prefix-caching --disable-prefix-caching --disable-radix-cache SD202: off on purpose:
   with MTP on a hybrid answers on cache hits can be wrong, and states take memory
---no-cache-prompt SD403: off on purpose: the prompts share no prefix
+--no-cache-prompt: off on purpose: the prompts share no prefix
 --mamba-scheduler-strategy --mamba-radix-cache-strategy SD230: a hybrid model needs it with
   speculation at this version
 --flash-attn SD120: with a value: newer builds refuse the bare switch
---jinja SD419: the chat template: drafts are accepted more often on /v1/chat/completions
+--jinja: the chat template: drafts are accepted more often on /v1/chat/completions
 --reasoning-parser: splits thinking from the answer
 --tool-call-parser SD219: the parser of this model family
 --trust-remote-code: configuration and tokenizer of this model are code of its repository: read it
@@ -62,12 +62,12 @@ DRAFTER_NOTES = _by_option("""\
   bonus token
 --speculative-algorithm SD269: a published drafter of this very model
 --speculative-num-steps SD228: draft steps = k; the three numbers belong together
---no-enable-prefix-caching --disable-radix-cache SD403: off on purpose: the drafter's publisher
+--no-enable-prefix-caching --disable-radix-cache SD202: off on purpose: the drafter's publisher
   serves it so, or prompts share no prefix
 """)
 SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
 STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
-ROLLOUT = "SD242: a rolling update would need a second GPU"
+ROLLOUT = "a rolling update would need a second GPU"
 IMAGE = "SD238: pinned, and known to exist"
 PLACEHOLDER = "replace: no public checkpoint of this quantisation is known here"
 

@@ -244,9 +244,9 @@ def completions(*typed: str, part: str = "") -> list[str]:
         ("hardware show", "gb", "gb10"),
         ("models show", "qwen3.6-2", "qwen3.6-27b"),
         ("validate --hw", "GB", "gb10"),
-        ("explain", "SD4", "SD411"),
-        ("explain", "sd4", "SD411"),
-        ("explain", "", "SD411"),
+        ("explain", "SD4", "SD412"),
+        ("explain", "sd4", "SD412"),
+        ("explain", "", "SD412"),
     ],
 )
 def test_names_complete(typed: str, part: str, name: str) -> None:

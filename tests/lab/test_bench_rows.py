@@ -107,7 +107,6 @@ def test_campaign_is_the_label_without_k_and_method(end: str) -> None:
     [
         ("hardware: h200\ndate: x\n", "`id`"),
         ("id: bench-x\ndate: x\n", "`hardware`"),
-        ("id: mine\nhardware: h200\ndate: x\n", "bench-"),
         ("id: bench-x\nhardware: h2000\ndate: x\n", "h2000"),
     ],
 )

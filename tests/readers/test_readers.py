@@ -508,10 +508,9 @@ def test_versions(text: str, version: str | None) -> None:
     assert one(text, "a.sh" if "\n" in text else "-").version_text == version
 
 
-def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
+def test_probe_and_shared_memory_of_a_deployment() -> None:
     text = (
-        "apiVersion: apps/v1\nkind: Deployment\nspec:\n  strategy: {type: RollingUpdate, "
-        "rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n  template:\n    spec:\n"
+        "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n"
         "      containers:\n      - image: vllm/vllm-openai:v0.25.1\n"
         "        args: [--model, m/A]\n        startupProbe: {initialDelaySeconds: 30, "
         "periodSeconds: 10, failureThreshold: 18}\n        resources: {limits: {nvidia.com/gpu: "
@@ -519,11 +518,7 @@ def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
     )
     container = one(text).container
     assert container is not None
-    assert (container.rollout_surge, container.startup_budget_s, container.gpus) == (
-        True,
-        210.0,
-        "2",
-    )
+    assert (container.startup_budget_s, container.gpus) == (210.0, "2")
     assert (container.shm_bytes, container.shm_volume) == (8 * 2**30, True)
 
 

@@ -29,79 +29,38 @@ def pair(one: str, other: str, name: str = "a.sh") -> bool:
 
 
 A, B = "vllm serve a --port 1", "vllm serve b --port 2"
-C, D = (f"sglang serve --model-path {one}" for one in ("a --port 1", "b --port 2"))
-PREFILL, DECODE = "--disaggregation-mode prefill", "--disaggregation-mode decode"
-PAIRS = [  # what stands before and behind each of two servers, and whether they share a device
-    (A, B, True),
-    (A, "vllm serve b --port 1", False),  # on one port: one after the other
-    (f"CUDA_VISIBLE_DEVICES=0 {A}", f"CUDA_VISIBLE_DEVICES=1 {B}", False),
-    (f"CUDA_VISIBLE_DEVICES=0 {A}", f"CUDA_VISIBLE_DEVICES=0 {B}", True),
-    (f"CUDA_VISIBLE_DEVICES=0,1 {A} -tp 2", f"CUDA_VISIBLE_DEVICES=1 {B}", True),
-    (f"CUDA_VISIBLE_DEVICES=0,1 {A}", f"CUDA_VISIBLE_DEVICES=1 {B}", False),  # it uses the first
-    (f"CUDA_VISIBLE_DEVICES=1 {A}", B, False),  # the other takes the first of all
-    (f"CUDA_VISIBLE_DEVICES=0 {A}", B, True),
-    (f"HIP_VISIBLE_DEVICES=0 {A}", f"HIP_VISIBLE_DEVICES=1 {B}", False),
-    (f"{A} --headless", B, False),
-    (f"{A} --data-parallel-address 10.0.0.1", B, False),
-    (f"{A} --host 10.0.0.1", f"{B} --host 10.0.0.2", False),
-    (f"{A} --host 10.0.0.1", f"{B} --host 10.0.0.1", True),
-    (f"{A} --host 0.0.0.0", f"{B} --host 10.0.0.2", True),
-    (f"{A} --host 10.0.0.1", B, True),
-    (f"VLLM_HOST_IP=10.0.0.1 {A}", f"{B} --host 10.0.0.2", False),
-    (f"{C} --base-gpu-id 0", f"{D} --base-gpu-id 1", False),
-    (f"{C} --tp 2", f"{D} --base-gpu-id 1", True),
-    (f"CUDA_VISIBLE_DEVICES=4,5 {C} --tp 1 --base-gpu-id 1", f"CUDA_VISIBLE_DEVICES=5 {D}", True),
-    (f"CUDA_VISIBLE_DEVICES=4,5 {C} --tp 1", f"CUDA_VISIBLE_DEVICES=5 {D}", False),
-    (f"{C} {PREFILL}", f"{D} {DECODE}", False),  # half a server each: recipes for several nodes
-    (f"{C} --disaggregation-mode null", D, True),
-    (f"{C} --base-gpu-id 0 {PREFILL}", f"{D} --base-gpu-id 0 {DECODE}", True),  # both name them
-    (
-        f'{A} --kv-transfer-config \'{{"kv_role": "kv_producer"}}\'',
-        f'{B} --kv-transfer-config \'{{"kv_role": "kv_consumer"}}\'',
-        False,
-    ),
-    (f'{A} --kv-transfer-config \'{{"kv_connector": "LMCacheConnectorV1"}}\'', B, True),
-]
 
 
-@pytest.mark.parametrize(("one", "other", "shared"), PAIRS)
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (A, B, False),  # of neither the device is named
+        (f"CUDA_VISIBLE_DEVICES=0 {A}", f"CUDA_VISIBLE_DEVICES=1 {B}", False),
+        (f"CUDA_VISIBLE_DEVICES=0 {A}", f"CUDA_VISIBLE_DEVICES=0 {B}", True),
+        (f"CUDA_VISIBLE_DEVICES=0,1 {A} -tp 2", f"CUDA_VISIBLE_DEVICES=1 {B}", True),
+        (f"CUDA_VISIBLE_DEVICES=0 {A}", B, False),
+        # on one port: one after the other
+        (f"CUDA_VISIBLE_DEVICES=0 {A}", "CUDA_VISIBLE_DEVICES=0 vllm serve b --port 1", False),
+        (f"CUDA_VISIBLE_DEVICES=0 {A} --headless", f"CUDA_VISIBLE_DEVICES=0 {B}", False),
+    ],
+)
 def test_two_servers_on_one_device(one: str, other: str, shared: bool) -> None:
     assert pair(one, other) is shared
 
 
-def containers(*services: str) -> bool:
-    """The same of two services of a compose file; each is what stands beside image and command."""
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [("", "", True), ("all", "all", True), ("0", "1", False), ("0,1", "1", True), ("1", "", False)],
+)
+def test_two_containers_on_one_device(one: str, other: str, shared: bool) -> None:
     text = "services:\n"
-    for number, service in enumerate(services):
+    for number, seen in enumerate((one, other)):
         text += (
             f"  s{number}:\n    image: vllm/vllm-openai:v0.25.1\n"
-            f"    command: --model m{number} --port {number + 1}\n{service}"
+            f"    command: --model m{number} --port {number + 1}\n"
+            f"    environment: {{NVIDIA_VISIBLE_DEVICES: '{seen}'}}\n"
         )
-    first, second = read_text(text, "compose.yaml").launches
-    assert together(first, second) == together(second, first)
-    return together(first, second)
-
-
-def env(**variables: str) -> str:
-    return "    environment:\n" + "".join(f"      {k}: '{v}'\n" for k, v in variables.items())
-
-
-def test_two_containers_on_one_device() -> None:
-    def outer(ids: str, inner: str = "") -> str:
-        told = {"CUDA_VISIBLE_DEVICES": inner} if inner else {}
-        return env(NVIDIA_VISIBLE_DEVICES=ids, **told)
-
-    assert containers("", "")
-    assert containers(outer("all"), outer("all"))
-    assert not containers(outer("0"), outer("1"))
-    assert containers(outer("0"), outer("0"))
-    assert containers(outer("0,1"), outer("0,1"))
-    assert not containers(outer("0,1"), outer("2,3"))
-    assert not containers(outer("1,2"), "")  # of the other nothing is known
-    assert containers(outer("2,3", "1"), outer("3,4"))  # the second of those it has is device 3
-    assert not containers(outer("2,3", "0"), outer("3,4"))
-    assert not containers(outer("2,3", "2"), outer("3,4"))  # no index of two: the device itself
-    assert containers(outer("2,3", "3"), outer("3,4"))
+    assert together(*read_text(text, "compose.yaml").launches) is shared
 
 
 # ---------------------------------------------------------------- options

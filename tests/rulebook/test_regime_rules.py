@@ -24,13 +24,12 @@ from advisor.lab.measurements.schema import measurements_dir, read_csv, source_f
 from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
-from advisor.rules.sd4.workloads import mean_rate
 from tests.rulecases import case_of
 
 DECISIONS = Path(__file__).parents[1] / "advice" / "test_documented_decisions.yaml"
 DOCUMENTED = yaml.safe_load(DECISIONS.read_text(encoding="utf-8"))["cases"]
 STATUSES = ("read", "measured", "derived", "recall", "assumed")
-FILES = ("memory", "regime", "claims")
+FILES = ("memory", "regime")
 MACHINE = ("hardware_class", "vendor", "arch")
 GOALS = ("throughput", "tpot", "ttft", "balanced")
 
@@ -219,20 +218,7 @@ def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- the helpers
 
 
-def test_mean_rate_from_positions_and_from_length() -> None:
-    by_position = Request(hardware="gb10", acceptance=(0.8, 0.5))
-    assert mean_rate(by_position, 1) == pytest.approx(0.8)
-    assert mean_rate(by_position, 2) == pytest.approx((0.8 + 0.4) / 2)
-    assert mean_rate(by_position, 3) == pytest.approx((0.8 + 0.4 + 0.2) / 3)
-    by_length = Request(hardware="gb10", acceptance_length=2.43, acceptance_k=2)
-    assert mean_rate(by_length, 2) == pytest.approx(0.715)
-    assert mean_rate(by_length, 3) is None and mean_rate(Request(hardware="gb10"), 2) is None
-
-
 def test_thresholds_keep_their_order() -> None:
-    assert number("regime", "prefix_share_low") < number("regime", "prefix_share_high")
-    low, high = (f"sglang_{name}_concurrency" for name in ("low_latency", "saturated"))
-    assert number("regime", low) < number("regime", high)
     low, high = (f"{name}_memory_fraction_max" for name in ("unified", "discrete"))
     assert number("memory", low) < number("memory", high)
 

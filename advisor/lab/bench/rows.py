@@ -26,7 +26,6 @@ LEAST_STEPS = 40  # of a point's decode steps: with fewer, a stray pause decides
 
 NOTE = "random weights, forced (synthetic) acceptance; step cost only"
 ABOUT = "about.yaml"
-STEP_COST_PREFIXES = ("h200-", "bench-")  # of sources that rule SD505 takes for random weights
 CROWDED_TOKENS = 262_144  # prompt tokens of all clients together
 About = Mapping[str, Any]  # about.yaml
 Run = dict[str, str]  # a row of the measurement table
@@ -61,10 +60,6 @@ def read_about(folder: Path) -> dict[str, Any]:
     for name in ("id", "hardware", "date"):
         if not about.get(name):
             raise AdvisorError(f"`{name}` is not known: put it into {ABOUT} in {folder}.")
-    if not str(about["id"]).startswith(STEP_COST_PREFIXES):
-        raise AdvisorError(
-            "ids of step-cost sources start with `bench-`: rule SD505 knows them by that."
-        )
     return about
 
 

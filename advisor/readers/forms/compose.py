@@ -58,8 +58,8 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
     env = environment(field("environment"), node_text)
     ran = ContainerRun(around, _words(entrypoint, reading), _words(command, reading) or [], env)
     if service.get("extends"):
-        around.mounts = None
-    ask_devices(around, service, field, reading)
+        around.complete = False
+    ask_devices(around, field)
     for name, option in _OPTIONS.items():
         for item in field(name).members:
             value = item.get("target") if item.kind == "map" else item

@@ -162,7 +162,7 @@ def _read_production_stack(node: Node, config: Node, reading: Reading, kind: str
     around = Surroundings(kind=kind, name=node.get("name").text, chart="production-stack")
     gpus = NOTHING if node.get("raySpec") else node.get("requestGPU")  # of each node
     if gpus.kind == "scalar":
-        around.gpus, around.asked, around.whole = gpus.text, [gpus.text_map], True
+        around.gpus = gpus.text
     # the chart mounts a memory volume at /dev/shm where this key stands
     if config.get("tensorParallelSize"):
         around.shm_volume = True

@@ -48,8 +48,6 @@ def _surroundings(
             gpu = program.text(given["gpu"])
             if not gpu.has_hole and (number := _GPU.fullmatch(gpu.text)):
                 around.gpus, around.gpu_kind = number[2] or "1", gpu_kind(number[1])
-                if number[2]:
-                    around.asked, around.whole = [gpu.part(*number.span(2))], True
         elif name == "web_server" and (call.args or "port" in given):
             port = program.text(call.args[0] if call.args else given["port"])
             if _PORT.fullmatch(port.text):

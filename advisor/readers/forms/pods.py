@@ -117,20 +117,15 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
     if node.get("ipc_mode").text == "host":  # of Ansible's docker_container, as is the next
         around.ipc_host = True
     _set_shm(around, node.get("shm_size"))
-    ask_resources(around, node, document, reading)
+    ask_resources(around, node)
     around.startup_budget_s, around.budget_probe = _probe_budget(node)
     mounts = node.get("volumeMounts")
-    for one in mounts.items:
-        if (path := one.get("mountPath")).kind == "scalar":
-            around.mount(path.text_map)
-    own = [one.text for one in around.mounts or ()]
+    own = [one.get("mountPath").text for one in mounts.items]
     if is_own(document) and around.shm_volume and "/dev/shm" not in own and mounts:
         around.shm_volume, around.shm_bytes = None, None  # a volume that is mounted elsewhere
     if not is_own(document) or node.get("extraVolumeMounts", "<<"):
-        around.mounts = None  # an operator or a chart adds its own
+        around.complete = False  # an operator or a chart adds its own
     _add_probes(around, node, document.get("apiVersion").text.startswith("serving.kserve.io/"))
-    around.rollout_surge = _surge(document) if document.get("kind").text == "Deployment" else None
-    around.rollout_default = not document.path("spec.strategy")
     beside = document.path("spec.template.spec.containers") or document.path("spec.containers")
     if len(beside.items) == 1:  # else a Service may send to another container
         labels = document.path("spec.template.metadata.labels") or document.path("metadata.labels")
@@ -199,13 +194,3 @@ def attach_services(documents: list[Node], reading: Reading) -> None:
 
 def _number(node: Node, default: float) -> float:
     return float(node.text) if _NUMBER.fullmatch(node.text) else float(default)
-
-
-def _surge(document: Node) -> bool:
-    """Whether a rollout starts a second pod before the first one stops."""
-    strategy = document.path("spec.strategy")
-    surge, unavailable = (
-        strategy.path(f"rollingUpdate.{key}").text for key in ("maxSurge", "maxUnavailable")
-    )
-    stops = strategy.get("type").text == "Recreate" or surge in ("0", "0%")
-    return not stops and unavailable in ("", "0", "0%")

@@ -67,8 +67,7 @@ def _task(node: Node) -> Surroundings:
     around = Surroundings(kind="recipe")
     wanted = node.path("resources.accelerators")
     if count := re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text):
-        around.gpus, around.asked = count[1], [wanted.text_map.part(*count.span(1))]
-        around.whole = True
+        around.gpus = count[1]
     image = node.get("container", "container_image", "docker_image", "image")
     if image.kind == "scalar" and _IMAGE.fullmatch(image.text):
         around.image = image.text_map

@@ -71,8 +71,6 @@ def _slurm(text: Mapped, reading: Reading) -> None:
             found.around = Surroundings(kind="slurm")
         if one is not None and gpus and found.around.gpus is None:
             found.around.gpus, found.around.gpu_kind = str(gpus), gpu_kind(one[2] or "")
-            if str(gpus) == one[3]:
-                found.around.asked, found.around.whole = [text.part(*one.span(3))], True
 
 
 def _bare_options(text: Mapped, reading: Reading) -> None:

@@ -128,9 +128,6 @@ def _quadlet(
             continue
         if key == "Image":
             around.image = _specifiers(value, known)
-            around.whole = True
-            end = value.first() + len(value.text.rstrip())
-            around.request = end, "\nAddDevice=nvidia.com/gpu=all"
             at = value.first() if at < 0 else at
         elif key == "Exec":
             ran.args, at = _words(value, known), value.first()
@@ -140,7 +137,6 @@ def _quadlet(
             words = split_words(value, dollars=False)
             while words:
                 words = words[read_option(ran, words, 0, reading) :]
-            around.whole = around.whole and "$" not in value.text
         elif option := _OPTIONS.get(key):
             if key == "AddDevice" and "gpu" in value.text:
                 around.gpus = value.text

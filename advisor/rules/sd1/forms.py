@@ -122,7 +122,7 @@ def hosts(case: Case) -> Hits:
         default and case.launch.env_value("SGLANG_HOST_IP") is None and is_official(container.image)
     )
     # an operator adds options of its own
-    whole = container.mounts is not None and not any(one.unresolved for one in case.launch.flags)
+    whole = container.complete and not any(one.unresolved for one in case.launch.flags)
     if default and whole:
         what = "Add --host 0.0.0.0."
         beside = flag(case, "--port", "--model-path")

@@ -1,15 +1,11 @@
 """Options and their values by release."""
 
-import json
 import re
-import shlex
 
 from advisor.domain.nouns import Case, Fix, Flag
-from advisor.engines.arguments.fields import depth
 from advisor.engines.arguments.llama_words import mode_of
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import (
     drop_fix,
     is_release_pinned,
@@ -27,14 +23,9 @@ from advisor.rules.kit.flags import (
     option_at_release,
 )
 from advisor.rules.kit.releases import (
-    between,
     is_after_build,
-    release,
-    version_label,
     version_name,
 )
-
-SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 
 
 @rule("SD102", "error", "catalogued", versioned=True)
@@ -132,7 +123,7 @@ def flag_too_new(case: Case) -> Hits:
     Sources: the engines' own parsers, catalogued by release
     """
     for found in case.launch.flags:
-        if found.name in SHORTHAND or option_at_release(case, found) != "too-new":
+        if option_at_release(case, found) != "too-new":
             continue
         ever = catalogue(case).find(lookup_spelling(found), None)
         since = ever.since if ever else "a later release"
@@ -143,43 +134,3 @@ def flag_too_new(case: Case) -> Hits:
             flag=found,
             fix=drop_fix(case, found, what),
         )
-
-
-@rule("SD118", "error", "vllm", versioned=True)
-@when(options=SHORTHAND)
-def spec_shorthand_too_old(case: Case) -> Hits:
-    """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
-
-    Why: the server refuses the shorthand; --speculative-config works in every release.
-    Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
-    Good (version=0.22.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
-    Sources: vllm 0.22.1 parser (first with the shorthand)
-    """
-    known = between(release(case), "0.22.0", None)
-    for found in case.launch.flags if known is False else ():
-        if found.name in SHORTHAND:
-            k = flag(case, "--spec-tokens")
-            tokens = k.value if k is not None and k.value and not k.unresolved else "2"
-            yield Hit(
-                f"vLLM {version_label(case)} has no {found.raw}: the shorthand came with 0.22.1",
-                flag=found,
-                fix=config_fix(case, tokens),
-            )
-
-
-def config_fix(case: Case, tokens: str) -> Fix:
-    """The shorthand's options as one: the same meaning, on a release that would refuse to start."""
-    given = [found for found in case.launch.flags if found.name in SHORTHAND]
-    config: dict[str, object] = {"method": "mtp", "num_speculative_tokens": depth(tokens) or tokens}
-    method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
-    if method is None and model is not None:
-        del config["method"]
-    for key, option in (("method", method), ("model", model)):
-        if option is not None and option.value:
-            config[key] = option.value
-    text = f"--speculative-config {shlex.quote(json.dumps(config, separators=(',', ':')))}"
-    literal = all(one.value and not one.unresolved and one.origin == "cli" for one in given)
-    what = f"Use {text}."
-    if not literal or flag(case, "--spec-tokens") is None or not tokens.isdigit():
-        return Fix(text=what)
-    return merge_fix(case, given, text, what, is_release_pinned(case))

@@ -1,8 +1,6 @@
 """Chips that an engine or a quantisation has no kernels for."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Severity
 from advisor.rules import Hit, Hits, rule, when
@@ -19,7 +17,6 @@ from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release, version_label
 
-Row = Mapping[str, Any]
 NVIDIA_FIX = "Use llama-server, which is built for older chips too"
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import LLM, Case, Container, EnvVar, Fix
+from advisor.domain.nouns import LLM, Case, EnvVar, Fix
 from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
@@ -158,10 +158,8 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     if case.plan.engine == "vllm" or flag(case, "--enable-dp-attention") is None:
         ranks *= max(case.plan.dp, 1)
     if seen is not None and seen[0] < ranks and flag(case, *SPREAD) is None:
-        yield from too_few(case, *seen, ranks, held)
+        yield too_few(case, *seen, ranks)
         return
-    if seen is not None and held is not None and container is not None:
-        yield from beyond(case, container, seen[1], held, ranks)
     holders = {"slurm": "job", "modal": "function"}
     holder = holders.get(container.kind, "container") if container is not None else "container"
     told = case.facts.gpus  # as many as the launch has ranks, where nobody tells it
@@ -179,32 +177,8 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     yield Hit(
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
         flag=parallel or flag(case, "--pipeline-parallel-size", "--pp-size"),
-        fix=more_devices(case, ranks, what) if held == given else what,
+        fix=what,
     )
-
-
-def more_devices(case: Case, ranks: int, what: str) -> Fix:
-    """As many devices as ranks, where their number or list is in the file."""
-    container = case.launch.container
-    if container is None or container.devices is None or container.gpus is None or ranks > 16:
-        return Fix(text=what)
-    plain = container.gpus.strip("\"' ")
-    numbers, text = plain.removeprefix("device=").split(","), str(ranks)
-    if not plain.isdigit():
-        first = depth(numbers[0])
-        if container.kind != "docker-run" or first is None or numbers != row(first, len(numbers)):
-            return Fix(text=what)
-        text = f'"device={",".join(row(first, ranks))}"'
-    # a list in a shell has quotes of its own, since docker ends it at a comma
-    length = len(plain) + (0 if plain.isdigit() else 2)
-    asked = container.devices.asked
-    places = tuple(place for place in asked if place.end - place.start == length)
-    return span_fix(case, places, text, what)
-
-
-def row(first: int, count: int) -> list[str]:
-    """So many numbers of devices from the first on."""
-    return [str(first + step) for step in range(count)]
 
 
 def visible(case: Case) -> tuple[int, EnvVar] | None:
@@ -217,37 +191,19 @@ def visible(case: Case) -> tuple[int, EnvVar] | None:
     return None
 
 
-def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -> Hits:
+def too_few(case: Case, count: int, var: EnvVar, ranks: int) -> Hit:
     """More ranks than devices that a variable lets through."""
     first, parallel = depth((var.value or "").split(",")[0]), flag(case, *TP)
     what = f"List {ranks} devices in {var.name}, or use tensor parallelism {count}."
     fix = Fix(text=what)
-    if held != count and first is not None and var.value_span is not None and ranks <= 16:
-        fix = span_fix(case, var.value_span, ",".join(row(first, ranks)), what)
-    elif case.plan.pp * case.plan.dp == 1:
-        fix = set_fix(case, parallel, str(count), what)
-    yield Hit(
+    if first is not None and ranks <= 16:
+        listed = ",".join(str(first + step) for step in range(ranks))
+        fix = span_fix(case, var.value_span, listed, what)
+    return Hit(
         f"{ranks} ranks but {var.name} shows {count} GPU{'s' if count > 1 else ''}",
         flag=parallel or var.name,
         line=var.line,
         fix=fix,
-    )
-
-
-def beyond(case: Case, container: Container, var: EnvVar, held: int, ranks: int) -> Hits:
-    """Devices by their numbers on the host: those of a container are numbered from 0."""
-    numbers = (var.value or "").split(",")
-    good = next((at for at, one in enumerate(numbers) if (depth(one) or 0) >= held), None)
-    if good is None or container.devices is None:
-        return
-    inside = ",".join(row(0, min(held, len(numbers))))
-    has = f"{held} GPU{'s, numbered from 0' if held > 1 else ', number 0'}"
-    yield Hit(
-        f"{var.name}={var.value} in a container that has {has}",
-        flag=var.name,
-        line=var.line,
-        severity=None if good < ranks else "warning",
-        fix=span_fix(case, var.value_span, inside, f"Write {inside}, or leave {var.name} out."),
     )
 
 

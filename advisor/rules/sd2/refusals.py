@@ -10,7 +10,6 @@ from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     capability,
     certain,
-    compute_arch,
     flag,
     hardware_name,
     has_switch,
@@ -31,8 +30,13 @@ FLAGS = (
 ROW = table("compatibility")["wrong_tool_parsers"]
 FAMILIES = table("compatibility")["parser_families"]
 ROWS = rows("compatibility", "speculation_beside")
-BLACKWELL = table("compatibility")["blackwell_backends"]
 PAIRS = table("compatibility")["option_pairs"]
+# options of SGLang whose number divides the ranks: what it counts, and the switch beside it
+DIVISORS = (
+    ("--dp-size", "groups of data-parallel attention", "--enable-dp-attention"),
+    ("--nnodes", "nodes", ""),
+    ("--ep-size", "expert-parallel groups", ""),
+)
 
 
 @rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming", unsure="info")
@@ -210,8 +214,9 @@ def options_at_odds(case: Case) -> Hits:
         given = flag(case, row["option"])
         if row["engine"] == case.plan.engine and given and has_switch(case, row["option"]):
             yield from judge(case, row, given)
-    for relation in (experts, backends, groups, ranks, first_address, shards):
-        yield from relation(case)
+    if case.plan.engine == "sglang":
+        yield from uneven(case)
+    yield from nodes(case)
 
 
 def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
@@ -247,97 +252,40 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
     )
 
 
-def backends(case: Case) -> Hits:
-    """An attention backend of SGLang that is written for Blackwell, on an older device, or
-    FlashAttention 3 above compute capability 9.0.
-    """
-    arch = compute_arch(case) or ""
-    if case.plan.engine != "sglang":
-        return
-    given = flag(case, "--attention-backend")
-    if given and given.value in BLACKWELL["value"] and re.fullmatch(r"sm_[789]\d", arch):
-        yield Hit(
-            f"{given.value} is for Blackwell: on {arch} the server refuses to start",
-            flag=given,
-            fix="Use fa3, flashinfer or triton, or leave the choice to SGLang.",
-        )
-    for part in ("", "prefill-", "decode-"):
-        given = flag(case, f"--{part}attention-backend")
-        if given is not None and given.value == "fa3" and re.fullmatch(r"sm_1\d\d\w?", arch):
-            what = "Use flashinfer or triton, or leave the choice to SGLang."
+def uneven(case: Case) -> Hits:
+    """Numbers that must divide the tensor-parallel ranks."""
+    tp = case.plan.tp
+    for option, what, beside in DIVISORS:
+        given, parts = certain(case, option), number(case, option) or 1
+        if given is None or parts <= 1 or not tp % parts:
+            continue
+        if has_switch(case, beside) if beside else case.plan.pp == 1 and flag(case, "--tp-size"):
+            fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)
             yield Hit(
-                f"fa3 runs on compute capability 8.0 to 9.0: on {arch} the server stops",
+                f"{parts} {what} do not divide {tp} tensor-parallel ranks: the server refuses to "
+                "start",
                 flag=given,
-                fix=set_fix(case, given, "flashinfer", what),
-                sources=("sgl-project/sglang#12360",),
-            )
-
-
-def shards(case: Case) -> Hits:
-    """Nodes and expert groups of SGLang that do not divide the tensor-parallel ranks."""
-    tp = number(case, "--tp-size")
-    if case.plan.engine != "sglang" or tp is None or case.plan.pp > 1:
-        return
-    for name, what in (("--nnodes", "nodes"), ("--ep-size", "expert-parallel groups")):
-        parts = number(case, name) or 1
-        if parts > 1 and tp % parts:
-            yield Hit(
-                f"{parts} {what} do not divide {tp} tensor-parallel ranks",
-                flag=flag(case, name),
-                fix=f"Use a divisor of {tp}, or other ranks.",
+                fix=set_fix(case, given, str(fits), f"Use a divisor of {tp}, such as {fits}."),
                 sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
             )
 
 
-def experts(case: Case) -> Hits:
-    """Expert parallelism of a model without experts."""
-    given, model = flag(case, "--enable-expert-parallel"), case.facts.model
-    on = case.plan.engine == "vllm" and has_switch(case, "--enable-expert-parallel")
-    if given and on and model is not None and model.arch == "dense" and not model.experts:
-        yield Hit(
-            f"{model.name} has no experts: the server refuses expert parallelism",
-            flag=given,
-            fix=drop_fix(case, given, f"Remove {given.raw}."),
-        )
-
-
-def groups(case: Case) -> Hits:
-    """Data-parallel attention of SGLang, whose groups must divide the tensor-parallel ranks."""
-    given, on = certain(case, "--dp-size"), has_switch(case, "--enable-dp-attention")
-    tp, parts = case.plan.tp, case.plan.dp
-    if given is not None and on and case.plan.engine == "sglang" and parts > 1 and tp % parts:
-        fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)
-        yield Hit(
-            f"{parts} groups of data-parallel attention do not divide {tp} tensor-parallel "
-            "ranks: the server refuses to start",
-            flag=given,
-            fix=set_fix(case, given, str(fits), f"Use a divisor of {tp}, such as {fits}."),
-        )
-
-
-def first_address(case: Case) -> Hits:
-    """Several nodes without the address at which they meet."""
-    nodes = number(case, "--nnodes") or 1
+def nodes(case: Case) -> Hits:
+    """Several nodes without the address at which they meet, or a rank at or above their number."""
+    rank, count = number(case, "--node-rank"), number(case, "--nnodes") or 0
     alone = flag(case, "--dist-init-addr") is None and not unread(case)
-    if case.plan.engine == "sglang" and nodes > 1 and alone:
+    if case.plan.engine == "sglang" and count > 1 and alone:
         yield Hit(
-            f"{nodes} nodes without --dist-init-addr: each waits for the others at its own address",
+            f"{count} nodes without --dist-init-addr: each waits for the others at its own address",
             flag=flag(case, "--nnodes"),
             fix="Add --dist-init-addr with the address and a port of the first node.",
             sources=("sglang 0.5.23 python/sglang/srt/server_args.py (PortArgs.init_new)",),
         )
-
-
-def ranks(case: Case) -> Hits:
-    """A node's rank at or above the number of nodes: ranks begin at 0."""
-    rank, nodes, last = number(case, "--node-rank"), number(case, "--nnodes") or 0, "--node-rank"
-    if rank is not None and 0 < nodes <= rank:
+    if rank is not None and 0 < count <= rank:
         yield Hit(
-            f"node rank {rank} of {nodes} node{'s' if nodes > 1 else ''}: ranks run from 0 to "
-            f"{nodes - 1}, so the group never forms",
-            flag=flag(case, last),
-            fix=set_fix(case, last, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
-            if rank == nodes
-            else f"Give each node its own rank from 0 to {nodes - 1}.",
+            f"node rank {rank} of {count} node{'s' if count > 1 else ''}: ranks run from 0 to "
+            f"{count - 1}, so the group never forms",
+            flag=flag(case, "--node-rank"),
+            fix=f"Give each node its own rank from 0 to {count - 1}.",
             sources=("sgl-project/sglang#5457",),
         )

@@ -9,22 +9,19 @@ from advisor.rules.kit.case import (
     flag,
     has_switch,
     is_hybrid,
-    number,
     open_value,
     spec_flag,
 )
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
+from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
 
 STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
-MIXED, INTERVAL = "--enable-mixed-chunk", ("--mamba-track-interval", "--page-size")
 WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
     "--disable-radix-cache."
 )
 CAP = table("compatibility")["sglang_running_requests"]
-ROW = table("compatibility")["mamba_track_interval"]
 LOW = table("compatibility")["low_conservativeness"]
 
 
@@ -80,27 +77,6 @@ def on_rocm(case: Case) -> bool | None:
 def no_radix(case: Case) -> bool:
     """Whether the launch turns the radix cache off."""
     return has_switch(case, "--disable-radix-cache") or case.plan.prefix_caching is False
-
-
-@rule("SD231", "error", "sglang", defect="sglang-extra-buffer-no-radix")
-def sglang_extra_buffer_no_radix(case: Case) -> Hits:
-    """extra_buffer state slots with the radix cache switched off.
-
-    Why: the slots serve that cache: 0.5.10 to 0.5.12 reject it, later releases waste memory.
-    Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy extra_buffer --disable-radix-cache
-    Good (version=0.5.12): with no_buffer for extra_buffer
-    """
-    wasted = affects("sglang-extra-buffer-no-radix", case) is False
-    what = "the state slots are wasted memory" if wasted else "the server rejects the combination"
-    if (case.plan.mamba_strategy or "").startswith("extra_buffer") and no_radix(case):
-        place = flag(case, *STRATEGY)
-        yield Hit(
-            f"extra_buffer serves the radix cache, which is switched off here: {what}",
-            flag=place,
-            severity="warning" if wasted else None,
-            fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
-        )
 
 
 @rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm", unsure="error", at=STRATEGY)
@@ -171,48 +147,6 @@ def sglang_running_requests_capped(case: Case) -> Hits:
     )
 
 
-@rule("SD237", "warning", "sglang", at=MIXED)
-@when(speculative=True, options=MIXED)
-def sglang_mixed_chunk_off(case: Case) -> Hits:
-    """--enable-mixed-chunk together with speculation.
-
-    Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
-        --speculative-algorithm NEXTN
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
-    Sources: sglang 0.5.9 to 0.5.23 server_args.py
-    """
-    if has_switch(case, MIXED):
-        what = "Remove it, or switch speculation off where mixed chunks matter more."
-        fix = drop_fix(case, MIXED, what, safe=is_release_pinned(case))
-        yield Hit(f"{MIXED} is switched off by speculation", fix=fix)
-
-
-@rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval", at=INTERVAL)
-@when(options=INTERVAL)
-def mamba_track_interval(case: Case) -> Hits:
-    """A Mamba tracking interval that does not fit the draft tokens or the page size.
-
-    Why: SGLang asserts that it is as long as the draft and a multiple of the page size.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
-        100
-    Good: with --mamba-track-interval 128 for --mamba-track-interval 100
-    """
-    interval, size = number(case, INTERVAL[0]) or ROW["value"], number(case, INTERVAL[1]) or 1
-    place = flag(case, INTERVAL[0])
-    if any(open_value(case, one) for one in INTERVAL) or interval <= 0:
-        return
-    draft = case.plan.k + 1 if case.plan.method != "none" else 0
-    use = max(size, -(-256 // size) * size)
-    if interval % size or interval < draft:
-        yield Hit(
-            f"the tracking interval {interval} must be a multiple of the page size {size} and at "
-            f"least {draft or 1}",
-            severity=None if place is not None else "warning",
-            fix=set_fix(case, place, str(use), f"Use --mamba-track-interval {use}."),
-        )
-
-
 @rule("SD261", "warning", "sglang", data="compatibility.low_conservativeness")
 @when(options="--schedule-conservativeness")
 def sglang_conservativeness_low(case: Case) -> Hits:
@@ -230,21 +164,4 @@ def sglang_conservativeness_low(case: Case) -> Hits:
             f"mixed load",
             flag=place,
             fix="Use 1.0 (the default) and --chunked-prefill-size 4096.",
-        )
-
-
-@rule("SD265", "info", "sglang", defect="sglang-radix-idle", unsure="silent")
-@when(methods="none", parts="hybrid")
-def sglang_radix_cache_idle(case: Case) -> Hits:
-    """A hybrid without extra_buffer on SGLang up to 0.5.13: the prefix cache brings no hits.
-
-    Why: `auto` means no_buffer there: a hybrid's state is not cached.
-    Bad (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-    Good (version=0.5.12): with --mamba-scheduler-strategy extra_buffer added
-    """
-    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") and not no_radix(case):
-        yield Hit(
-            "without extra_buffer a hybrid gets no prefix hits on this release",
-            flag=flag(case, STRATEGY[0]) or STRATEGY[0],
-            fix="Add --mamba-scheduler-strategy extra_buffer where prompts share prefixes.",
         )

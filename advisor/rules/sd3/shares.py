@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from math import isfinite
 
 from advisor.domain.nouns import Case, Launch
-from advisor.domain.patterns import lazy_re
-from advisor.engines.arguments.fields import RANKS, depth
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import decimal, flag, value
 from advisor.rules.kit.fixes import set_fix
 
 _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
-MANY = 40  # a file of more servers is a collection: they do not all run at once
 # one of these runs at a time, or the file does not say
 _ON_DEMAND = ("llama-swap", "llama-server-ini", "python", "document")
 # options of a server that is one of several nodes
@@ -23,18 +19,10 @@ _NODES = (
     *("--node-rank", "--headless", "--data-parallel-start-rank", "--data-parallel-address"),
     *("--dist-init-addr", "--master-addr"),
 )
-_WORLD = (
-    *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
-    *("--data-parallel-size", "--dp-size"),
+_DEVICES = (
+    *("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
+    *("ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"),
 )
-_PROCESS_DEVICES = (
-    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
-    *("ASCEND_RT_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
-)
-_EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
-# each application, and each model of a chart, gets devices of its own, named or not
-_PLACED = ("ray-serve", "helm-values")
-_TRANSFERS = lazy_re(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
 
 
 @rule("SD306", "warning", "vllm sglang", decides=True, at=_SHARES)
@@ -54,14 +42,7 @@ def memory_shares_exceed_device(case: Case) -> Hits:
     Sources: rwlove/home-ops#13222; anubhavgupta/GB10 serving README; picopapaya EXPERIMENT_NOTES
     """
     mine, own = case.launch, case.plan.memory_fraction
-    if (
-        own is None
-        or own > 1  # SD314 says it
-        or mine.form in _ON_DEMAND
-        or (mine.container is not None and mine.container.kind == "docker-create")
-        or len(case.siblings) > MANY
-        or is_node(mine)
-    ):
+    if own is None or own > 1 or mine.form in _ON_DEMAND:  # of more than one SD314 speaks
         return
     # a function that starts a server each time it is called is one line
     others = [one for one in case.siblings if one.line != mine.line and together(mine, one)]
@@ -73,9 +54,7 @@ def memory_shares_exceed_device(case: Case) -> Hits:
     yield Hit(
         f"the memory shares on this device add up to {total:.2f} with "
         f"{names or 'the other service'}: more than the whole memory",
-        severity="error"
-        if total > 1.05 and all(names_device(one) for one in (mine, *sharers))
-        else None,
+        severity="error" if total > 1.05 and devices(mine) else None,
         fix="Lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give "
         "each its own device.",
     )
@@ -138,113 +117,26 @@ def memory_share_above_one(case: Case) -> Hits:
     )
 
 
-def is_node(launch: Launch) -> bool:
-    """Whether the launch is one of several nodes of a single server."""
-    return any(flag.name in _NODES for flag in launch.flags)
-
-
 def together(one: Launch, other: Launch) -> bool:
-    """Whether both can run at once on one device. A loop starts one after the other, and so do two
-    on one port of one machine.
-    """
-    # they may listen on addresses of different machines, by number or by variable
-    hosts = [_value(each, "--host") or each.env_value("VLLM_HOST_IP") for each in (one, other)]
-    apart = all(host and host not in _EVERYWHERE for host in hosts) and hosts[0] != hosts[1]
-    if is_node(one) or is_node(other) or apart:
+    """Whether both servers run on one device: it is named by both, or by no service of compose."""
+    if any(flag.name in _NODES for launch in (one, other) for flag in launch.flags):
         return False
-    if one.container is None and other.container is None:
-        ports = {_value(launch, "--port") for launch in (one, other)}
-        if one.line == other.line or len(ports) == 1:
-            return False
-    return _same_device(one, other)
+    ports = {flag and flag.value for flag in (one.flag("--port"), other.flag("--port"))}
+    if one.container is None and other.container is None and len(ports) == 1:
+        return False  # one after the other
+    mine, theirs = devices(one), devices(other)
+    unnamed = not mine and not theirs and in_compose(one) and in_compose(other)
+    return unnamed or not mine.isdisjoint(theirs)
 
 
-def _same_device(one: Launch, other: Launch) -> bool:
-    pair = (one, other)
-    if any(_has_own_device(launch) for launch in pair):
-        return False
-    split = any(_split_role(launch) for launch in pair)
-    named = all(_inner(each) or _outer(each) or each.flag("--base-gpu-id") for each in pair)
-    if split and not named:
-        return False
-    outer = [_outer(launch) for launch in pair]
-    placed = all(_inner(launch) or _outer(launch) for launch in pair)
-    if (outer[0] is None) != (outer[1] is None) and not placed:
-        return False  # one is placed by its container, of the other nothing is known
-    if all(ids is not None and len(ids) == 1 for ids in outer):
-        # a single number is an id or a count of devices, so only equal ones are known to start with
-        # one device
-        return outer[0] == outer[1] and bool(_used_devices(one, None) & _used_devices(other, None))
-    return bool(_used_devices(one, outer[0]) & _used_devices(other, outer[1]))
+def in_compose(launch: Launch) -> bool:
+    """Whether the server is a service of compose, all of which run on one machine."""
+    return launch.container is not None and launch.container.kind == "compose"
 
 
-def _has_own_device(launch: Launch) -> bool:
-    """Whether a pod asks for the server's device, or each application or model gets one."""
-    container = launch.container
-    if container is None or container.kind in _PLACED:
-        return container is not None
-    return container.kind in ("kubernetes", "llmkube") and bool(container.gpus or container.chart)
-
-
-def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
-    """The devices that the server works on: its share of those that it sees."""
-    seen = _inner(launch)
-    places = [depth(part) for part in seen or ()]
-    if seen is not None and outer is not None:
-        inside = [outer[at] for at in places if at is not None and at < len(outer)]
-        seen = inside if len(inside) == len(places) else seen
-    seen = seen or (list(outer) if outer else None)
-    first, world = _number(launch, "--base-gpu-id") or 0, _world(launch)
-    if seen is None:
-        return {str(first + index) for index in range(min(world or 1, int(RANKS[1])))}
-    return set(seen[first : first + world] if world else seen[first:])
-
-
-def names_device(launch: Launch) -> bool:
-    """Whether the file says which devices a server has, by number, so that none is assumed."""
-    listed = _inner(launch) or _outer(launch) or []
-    gpus = launch.container.gpus if launch.container is not None else None
-    return bool(listed) and (gpus is None or not gpus.isdigit())
-
-
-def _inner(launch: Launch) -> list[str] | None:
-    """The devices that the process sees: numbers, names or variables; None for all."""
-    return _parse_list(next(filter(None, map(launch.env_value, _PROCESS_DEVICES)), None))
-
-
-def _outer(launch: Launch) -> list[str] | None:
-    """The devices of the container; None where there is none, or it has all."""
-    gpus = launch.container.gpus if launch.container is not None else None
-    return _parse_list(launch.env_value("NVIDIA_VISIBLE_DEVICES")) or _parse_list(gpus)
-
-
-def _parse_list(text: str | None) -> list[str] | None:
-    plain = re.sub(r"^device=|[\"'\[\]]", "", (text or "").strip("\"' "))
-    parts = [part.strip() for part in plain.split(",") if part.strip()]
-    return parts if parts and parts[0].lower() not in ("all", "-1", "none", "void") else None
-
-
-def _split_role(launch: Launch) -> bool:
-    """Whether the server does one half of the work only, prompts or answers."""
-    mode = _value(launch, "--disaggregation-mode")
-    return mode not in (None, "null", "agg") or bool(
-        _TRANSFERS.search(_value(launch, "--kv-transfer-config") or "")
-    )
-
-
-def _world(launch: Launch) -> int | None:
-    """How many devices the server uses; None where a variable says it."""
-    size = 1
-    for name in _WORLD:
-        if launch.flag(name) is not None:
-            size *= _number(launch, name) or 0
-    return size or None
-
-
-def _number(launch: Launch, name: str) -> int | None:
-    return depth(_value(launch, name))
-
-
-def _value(launch: Launch, name: str) -> str | None:
-    found = launch.flag(name)
-    return found.value if found is not None else None
+def devices(launch: Launch) -> frozenset[str]:
+    """The devices that the file names for a server, by its container or else by a variable."""
+    gpus = (launch.container.gpus if launch.container is not None else None) or ""
+    named = [gpus if "device=" in gpus else None, *map(launch.env_value, _DEVICES)]
+    text = re.sub(r"^device=|[\"' ]", "", next(filter(None, named), "").strip("\"' "))
+    return frozenset(one for one in text.split(",") if one and one not in ("all", "-1", "none"))

@@ -13,7 +13,6 @@ from advisor.rules.kit.case import (
     hardware_name,
     has_switch,
     is_hybrid,
-    k_flag,
     model_name,
     open_value,
     rows,
@@ -46,27 +45,19 @@ def documented_gain(case: Case) -> Hits:
         yield Hit(f"documented gain: {row['text']}", row=row, effect="support", k_best=best)
 
 
-@rule(
-    "SD410",
-    "info",
-    "sglang",
-    decides=True,
-    data=("regime.sglang_low_latency_concurrency", "regime.sglang_saturated_concurrency"),
-)
+@rule("SD410", "info", "sglang", decides=True, data="regime.sglang_saturated_concurrency")
 @when(methods="mtp", needs="concurrency")
 def sglang_profile(case: Case) -> Hits:
-    """SGLang's MTP profile against the load: 3 steps, topk 1, 4 drafts; 1, 1, 2; or off.
+    """SGLang's MTP profile against the load: 3 steps, topk 1, 4 drafts; or off.
 
     Why: one stream has compute to spare for three draft tokens; with more each takes from the
     others. The profiles are recipes: what was measured goes before. On a saturated server dense
     models lost and mixtures gained.
-    Bad (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
+    Bad (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
-    Good (concurrency=16): with 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2 for 3
-        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Good (concurrency=16): the same
     """
     at_once = concurrent_requests(case) or 1
-    few = number("regime", "sglang_low_latency_concurrency")
     effect, strength = regime(case, losses.saturated_sglang)
     if effect is not None:
         yield Hit(
@@ -92,19 +83,6 @@ def sglang_profile(case: Case) -> Hits:
             ),
             effect="caution",
         )
-    # the profiles are of the 35B-A3B
-    elif at_once > few and case.plan.k > 1 and is_sparse_moe(case) is not False:
-        yield Hit(
-            f"{at_once} streams: the published balanced profile is steps 1, topk 1, draft tokens "
-            f"2 (k=1), a recipe without measurements",
-            flag=k_flag(case),
-            fix=f"Measure it beside k={case.plan.k}; what was measured prefers 2 and 3.",
-            conflicts=(
-                "35B-A3B in FP8 on an H200, 16 streams: output tok/s 1.20x with k=1, 1.28x with 2, "
-                "1.33x with 3 (bench-h200-sglang-0517); 397B NVFP4 with 3 draft tokens gained "
-                "1.56x at 8 and 1.40x at 16 streams (rtx6k)",
-            ),
-        )
     elif at_once == 1 and case.facts.request is not None and is_sparse_moe(case):
         yield Hit(
             "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4",
@@ -117,29 +95,6 @@ def sglang_profile(case: Case) -> Hits:
             effect="support",
             k_best=int(number("regime", "sglang_low_latency_k")),
         )
-
-
-@rule("SD423", "warning", "gguf", decides=True, data="regime.external_draft_hybrid")
-@when(methods="draft_model", parts="hybrid facts.request", needs="model")
-def external_draft_loses(case: Case) -> Hits:
-    """A recommendation with a separate draft model for a hybrid target in llama.cpp.
-
-    Why: every partly rejected round saves and restores the recurrent state.
-    Bad (goal=balanced): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
-        Qwen3.5-0.8B-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-simple --spec-draft-n-max 8
-    Good (goal=balanced): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
-        --spec-type draft-mtp --spec-draft-n-max 2
-    """
-    yield Hit(
-        "an external draft model on a hybrid target ran at 0.14 to 0.29 of the plain speed "
-        "(RTX 3090, n=1 to 32)",
-        fix="Use draft-mtp or DFlash with 2 draft tokens, or no speculation.",
-        conflicts=(
-            "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains "
-            "of 15 to 45 %",
-        ),
-        effect=regime(case, losses.external_draft).effect,
-    )
 
 
 @rule("SD426", "warning", "vllm", decides=True, data="regime.triton_mla")

@@ -11,7 +11,6 @@ from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, hardware_name, k_flag, open_value, rows, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
-    bill,
     concurrent_requests,
     first_match,
     is_sparse_moe,
@@ -127,51 +126,6 @@ def apple_llama(case: Case) -> Hits:
     )
 
 
-@rule("SD417", "info", "vllm sglang", at="--tensor-parallel-size --tp-size")
-@when(needs="hardware shape quant interconnect")
-def tp_where_one_fits(case: Case) -> Hits:
-    """Tensor parallelism over a slow link for a sparse model that fits one device.
-
-    Why: each layer waits for an all-reduce; replicas do not have this cost.
-    Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 32 --tensor-parallel-size 2
-    Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 32 --data-parallel-size 2
-    Sources: repo2x3090; nikolatesla20 matrix; vllm-project/recipes#335
-    """
-    found, slow = bill(case), case.facts.interconnect in ("pcie", "none", "ethernet", "roce")
-    if case.plan.tp < 2 or not slow or not is_sparse_moe(case) or found is None:
-        return
-    whole = (found.weights_gib + found.spec_gib) * case.plan.tp + found.overhead_gib
-    if found.available_gib is not None and whole <= 0.7 * found.available_gib:
-        yield Hit(
-            f"TP {case.plan.tp} over {case.facts.interconnect}, but the weights ({whole:.0f} GiB) "
-            f"fit one device",
-            fix=f"Run {case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one "
-            f"server per device).",
-            conflicts=("for one stream, two devices can still decode faster than one",),
-        )
-
-
-@rule("SD418", "warning", "vllm sglang", data="regime.windows_tp")
-def tp_on_windows(case: Case) -> Hits:
-    r"""Tensor parallelism on Windows.
-
-    Why: without peer-to-peer access the CPU relays every all-reduce; TP 2 ran at about 7 tok/s.
-    Bad: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --tensor-parallel-size 2 --max-num-seqs 4
-    Good: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --max-num-seqs 4
-    """
-    script = case.launch.form in ("batch", "powershell")
-    path = re.match(r"[A-Za-z]:\\", case.launch.model or case.plan.model or "")
-    if case.plan.tp > 1 and (script or path):
-        yield Hit(
-            f"TP {case.plan.tp} on Windows: the all-reduce is relayed by the CPU (about 7 tok/s "
-            f"were measured at TP 2)",
-            flag=flag(case, "--tensor-parallel-size", "--tp-size"),
-            fix="Use TP 1, or Linux.",
-        )
-
-
 @rule("SD420", "warning", "gguf", decides=True, data="regime.q8_rdna", at="spec")
 @when(speculative=True, needs="hardware quant")
 def q8_on_rdna(case: Case) -> Hits:
@@ -193,25 +147,6 @@ def q8_on_rdna(case: Case) -> Hits:
                 "before the merge",
             ),
             effect=effect,
-        )
-
-
-@rule("SD421", "warning", "gguf", data="regime.igpu_q4_kv", at="--cache-type-k --cache-type-v")
-@when(needs="hardware")
-def q4_kv_on_igpu(case: Case) -> Hits:
-    """A 4-bit KV cache on an integrated GPU.
-
-    Why: dequantising costs more than the smaller reads save: 92 % slower in one report (Vulkan).
-    Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ctk q4_0 -ctv q4_0
-    Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ctk q8_0 -ctv q8_0
-    """
-    hw, kv = case.facts.hardware, (case.plan.kv_cache_dtype or "").lower()
-    if hw is not None and hw.hardware_class == "igpu" and kv.startswith(("q4", "iq4")):
-        yield Hit(
-            f"a KV cache of type {kv} on {hardware_name(case)}: one report measures 92 % less "
-            "speed",
-            fix="Use -ctk q8_0 -ctv q8_0.",
-            conflicts=("a single report; discrete AMD cards run q4_0 well",),
         )
 
 

@@ -1,12 +1,8 @@
 """What the evidence is worth, and where the rates of a device come from."""
 
 from advisor.domain.nouns import Case, Hardware
-from advisor.domain.versions import parse_release
-from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import hardware_name, model_name, rows
-from advisor.rules.kit.policy import is_sparse_moe, matches
-from advisor.rules.kit.releases import release
+from advisor.rules.kit.case import hardware_name, model_name
 
 _RATES = {
     "memory_bandwidth_gb_s": "memory bandwidth",
@@ -24,8 +20,11 @@ _USED = {
     "bf16": "bf16_tflops",
 }
 
+# statuses of a rate that was not read off a datasheet
+WEAK = ("derived", "recall", "assumed")
 
-@rule("SD501", "info", data="claims.no_pair")
+
+@rule("SD501", "info")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def no_measured_pair(case: Case) -> Hits:
     """No published A/B benchmark matches this configuration, though the hardware was measured.
@@ -34,6 +33,7 @@ def no_measured_pair(case: Case) -> Hits:
     Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
+    Sources: knowledge/measurements
     """
     facts, hw = case.facts, case.facts.hardware
     here = [e for e in facts.evidence if hw is not None and e.hardware == hw.id]
@@ -51,84 +51,7 @@ def no_measured_pair(case: Case) -> Hits:
     )
 
 
-@rule("SD502", "info", "vllm sglang", data="claims.no_pair")
-@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def evidence_of_other_version(case: Case) -> Hits:
-    """The published benchmarks of this configuration used another release line of the engine.
-
-    Why: kernels, graphs and cache defaults change, and with them the sign of small effects.
-    Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve
-        Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): the same
-    """
-    asked = release(case)
-    covering = [(parse_release(e.engine_version) or (), e) for e in case.facts.evidence if e.covers]
-    covering = [(at, e) for at, e in covering if at]
-    if asked is not None and covering and all(at[:2] != asked[:2] for at, _ in covering):
-        _, newest = max(covering, key=lambda pair: pair[0])
-        when = f" of {newest.date}" if newest.date else ""
-        yield Hit(
-            f"the newest benchmark of this load was run with {newest.engine} "
-            f"{newest.engine_version}{when}, not with {'.'.join(map(str, asked))}",
-            sources=(newest.source,),
-        )
-
-
-@rule("SD503", "info", data="claims.superseded")
-@when(speculative=True, parts="facts.request", needs="hardware concurrency")
-def superseded_claim(case: Case) -> Hits:
-    """A widely read statement about this set-up is out of date.
-
-    Why: guides of spring 2026 are still found first.
-    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
-        --spec-type draft-mtp --spec-draft-n-max 2
-    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
-    """
-    for row in rows("claims", "superseded"):
-        if matches(row, case):
-            yield Hit(f"outdated: {row['text']}", row=row)
-
-
-@rule("SD504", "info", data="claims.retracted")
-@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def retracted_claim(case: Case) -> Hits:
-    """A published number about this set-up was withdrawn by its author.
-
-    Why: it is still quoted. It takes no part in the estimate.
-    Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve
-        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
-    Good (goal=balanced, hw=gb10, concurrency=1): with --max-num-seqs 8 --gpu-memory-utilization
-        0.75 for --tensor-parallel-size 2 --max-num-seqs 8
-    """
-    for row in rows("claims", "retracted"):
-        if matches(row, case):
-            yield Hit(row["text"], row=row)
-
-
-@rule("SD505", "info", data="claims.random_weight_sources")
-@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def random_weights_evidence(case: Case) -> Hits:
-    """The nearest measurements come from runs with random weights and a set acceptance.
-
-    Why: such runs measure what a step costs, not what a head gets accepted.
-    Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve
-        Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): with --gpu-memory-utilization 0.75
-        added
-    """
-    known = table("claims")["random_weight_sources"]
-    sources = {e.source for e in case.facts.evidence}
-    used = {s for s in sources if s in known["ids"] or s.startswith(tuple(known["prefixes"]))}
-    if used:
-        yield Hit(
-            "measured step costs here come from random weights with a set acceptance: the gain "
-            "still depends on an assumed acceptance",
-            sources=tuple(sorted(used)),
-        )
-
-
-@rule("SD506", "info", data="claims.no_pair")
+@rule("SD506", "info")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def hardware_never_measured(case: Case) -> Hits:
     """No published benchmark near this load used this hardware: the estimate is extrapolated.
@@ -138,6 +61,7 @@ def hardware_never_measured(case: Case) -> Hits:
         --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): with Qwen/Qwen3.6-35B-A3B-FP8
         --max-num-seqs 32 --gpu-memory-utilization 0.75 for Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8
+    Sources: knowledge/measurements
     """
     hw = case.facts.hardware
     if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
@@ -147,7 +71,7 @@ def hardware_never_measured(case: Case) -> Hits:
         )
 
 
-@rule("SD507", "info", data="claims.proxy_shape")
+@rule("SD507", "info")
 @when(speculative=True, parts="facts.request", needs="model shape hardware")
 def stand_in_shape(case: Case) -> Hits:
     """The model's own shape is unknown; another model's is used.
@@ -157,6 +81,7 @@ def stand_in_shape(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs
         4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: knowledge/llms
     """
     model, shape = case.facts.model, case.facts.shape
     if model is not None and shape is not None and model.proxy and shape.id != model.id:
@@ -167,27 +92,7 @@ def stand_in_shape(case: Case) -> Hits:
         )
 
 
-@rule("SD509", "info", "vllm", data="claims.a3b_spread")
-@when(methods="mtp", parts="hybrid facts.request", needs="model hardware concurrency")
-def conflicting_a3b_reports(case: Case) -> Hits:
-    """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
-
-    Why: without a published benchmark of this configuration only the spread is known.
-    Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
-        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 4
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): with
-        Qwen/Qwen3.6-27B-AWQ for cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
-    """
-    if is_sparse_moe(case) and not any(e.covers for e in case.facts.evidence):
-        yield Hit(
-            f"reports on MTP for {model_name(case)} in vLLM range from -51 % to +55 % by "
-            f"quantisation, release and settings",
-            conflicts=tuple(table("claims")["a3b_spread"]["rows"]),
-        )
-
-
-@rule("SD508", "info", data="claims.weak_statuses")
+@rule("SD508", "info")
 @when(speculative=True, parts="facts.request", needs="hardware quant concurrency")
 def hardware_rates_not_read(case: Case) -> Hits:
     """A rate of this hardware that the estimate uses is derived or recalled, or not known at all.
@@ -197,6 +102,7 @@ def hardware_rates_not_read(case: Case) -> Hits:
         32 --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=h200, concurrency=16): without --gpu-memory-utilization 0.75
+    Sources: knowledge/hardware
     """
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None:
@@ -215,7 +121,7 @@ def _weakness(hw: Hardware, name: str) -> str | None:
     rate = getattr(hw, name)
     if rate is None:
         return f"the {_RATES[name]} is not known" if name == "memory_bandwidth_gb_s" else None
-    if rate.status not in table("claims")["weak_statuses"]["statuses"]:
+    if rate.status not in WEAK:
         return None
     status = "recalled" if rate.status == "recall" else rate.status
     return f"the {_RATES[name]} is {status}, not taken from a datasheet"
