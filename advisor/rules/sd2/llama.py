@@ -25,7 +25,7 @@ from advisor.rules.kit.values import is_accepted
 TYPES = table("compatibility")["kv_types_without_kernel"]
 WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
 OFF = ("off", "0", "false", "disabled")
-EXTERNAL = "defects.llama-external-draft-slow regime.external_draft_hybrid"
+EXTERNAL = "defects.llama-external-draft-slow", "regime.external_draft_hybrid"
 MMPROJ = ("--mmproj", "--mmproj-url")
 WHAT = "Set --parallel 1, or switch speculation off for several slots."
 # the longest context of the models here; a total above it is meant for several slots
