@@ -376,22 +376,9 @@ def test_without_one_the_answer_says_what_would_change_it(
     for line in advice.would_change:
         if line.startswith("--engine "):  # what is named does help
             words = line.partition(",")[0].split()
-            gpus = {"gpus": int(words[3])} if "--gpus" in words else {}
-            other = recommend(**asked | {"engine": words[1], "engine_version": None} | gpus)
+            other = recommend(**asked | {"engine": words[1], "engine_version": None})
             assert other.candidate is not None
     assert advice_json(advice)["drafter"] is None
-
-
-def test_an_engine_is_named_with_the_gpus_that_it_takes() -> None:
-    """One A100 40 GB holds the 70B as GGUF alone: the drafters of the other engines need a second
-    one.
-    """
-    asked = fields("hardware=a100-40gb model=llama-3.3-70b method=eagle3 concurrency=1")
-    lines = [line for line in recommend(**asked).would_change if line.startswith("--engine ")]
-    assert [line.partition(",")[0] for line in lines] == [
-        "--engine vllm --gpus 2",
-        "--engine sglang --gpus 2",
-    ]
 
 
 def test_an_engine_on_which_nothing_may_speculate_is_not_named() -> None:

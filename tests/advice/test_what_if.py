@@ -31,7 +31,6 @@ LINES: tuple[tuple[str, str, Any], ...] = (  # the line, and how it is asked
     (r"about (\d+) concurrent requests or (?:more|fewer): (.+)", "concurrency", int),
     (r"one (request) at a time: (.+)", "concurrency", lambda _: 1),
     (r"about (\d+) prompt tokens per request or (?:more|fewer): (.+)", "ctx_tokens", int),
-    (r"the goal (\w+) instead of \w+ \(.+\): (.+)", "goal", str),
     (
         r"a measured acceptance length of ([\d.]+) at k=\d+ or (?:less|more) \(.+\): (.+)",
         "acceptance_length",
@@ -94,10 +93,7 @@ def test_only_the_question_asked_is_judged_in_full(
     assert {case.facts.request for case in full} == {advice.request}
     of_plans = [case.plan for case in full if case.estimate is not None]
     assert of_plans and len(of_plans) == len(set(of_plans))
-    assert brief and all(
-        case.facts.request != advice.request or case.facts.goal != advice.request.goal
-        for case in brief
-    )
+    assert brief and all(case.facts.request != advice.request for case in brief)
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
@@ -141,31 +137,6 @@ def test_a_load_that_cannot_be_served_is_not_named() -> None:
     )
     assert (advice.facts.model.max_context_tokens or 0) < 131072
     assert not [line for line in advice.would_change if "131072" in line]
-
-
-def test_the_release_that_has_a_path_is_named() -> None:
-    advice = recommend(
-        hardware="h100", model="qwen3.6-27b", engine="llama-server", engine_version="b8643"
-    )
-    assert advice.would_change == ("llama-server b9445 or newer, which has a path for mtp",)
-    assert (
-        recommend(
-            hardware="h100", model="qwen3.6-27b", engine="llama-server", engine_version="b9445"
-        ).candidate
-        is not None
-    )
-
-
-def test_what_gives_a_drafter_room_is_named() -> None:
-    asked = fields(
-        "hardware=l40s model=qwen3.6-35b-a3b engine=llama-server quant=q4_k_m ctx_tokens=65536 "
-        "concurrency=16 max_num_seqs=16"
-    )
-    advice = recommend(**asked)  # 2.6 GiB short, more than bills were seen to be wrong by
-    assert advice.candidate is None and "does not fit" in advice.reasons[0].text
-    assert recommend(**asked | {"gpus": 2}).candidate is not None
-    assert "--gpus 2, on which a drafter has room" in advice.would_change
-    assert "or fewer: " in advice.would_change[0]  # requests or prompt tokens
 
 
 def test_no_engine_is_offered_that_is_not_one_for_the_hardware() -> None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from advisor.advice.choices import engine_default
 from advisor.advice.explain import machines
 from advisor.advice.plans import checkpoints, limits, methods, offload, propose, topology
-from advisor.advice.quantisations import breaks_blocks
-from advisor.advice.wording import name_of, reason
+from advisor.advice.wording import reason
 from advisor.domain.nouns import Estimate, Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
@@ -188,31 +187,14 @@ def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
 
 
 def _idle(facts: Facts, base: Plan) -> Reason | None:
-    """Replicas that have nothing to do, why the GPUs were not joined, and what would use them."""
-    requests, spare = facts.concurrency or 1, base.dp - (facts.concurrency or 1)
+    """Replicas that have nothing to do, and what would use them."""
+    requests = facts.concurrency or 1
+    spare = base.dp - requests
     if spare <= 0 or topology.spans(facts):
         return None
-    heads = facts.shape.heads if facts.shape is not None else None
-    parts = f"{heads} attention heads" if heads else "attention heads"
-    joined = [base.model_copy(update={"tp": n, "dp": 1}) for n in range(2, 2 * facts.gpus + 1)]
-    able = [plan for plan in joined if propose.divides_heads(facts, plan.tp)]
-    errors = {plan.tp: breaks_blocks(facts, plan) for plan in able}
-    broken = next((error for error in errors.values() if error is not None), None)
-    if facts.gpus in errors and broken is not None:
-        parts = f"FP8 blocks [{broken.code}]"
-    why = f"{name_of(facts.model, 'the model')}'s {parts} cannot be split over {facts.gpus}"
-    counts = [n for n, error in errors.items() if n != facts.gpus and error is None]
-    if facts.tp:
-        why, counts = f"--tp {facts.tp} was requested", []
-    elif facts.gpus in errors and broken is None:
-        why, counts = "by the estimate a server over more GPUs is slower", []
-    fewer = max((n for n in counts if n < facts.gpus), default=None)
-    more = min((n for n in counts if n > facts.gpus), default=None)
-    uses = [f"--gpus {n} joins {n} for every request" for n in (fewer, more) if n is not None]
-    uses.append(f"--concurrency {base.dp} gives each one work")
     many = "request" if requests == 1 else "requests"
     idle = f"{spare} of the {base.dp} replicas {'has' if spare == 1 else 'have'} nothing to do"
-    text = f"{idle} with {requests} {many} at once: {why}; {', or '.join(uses)}"
+    text = f"{idle} with {requests} {many} at once: --concurrency {base.dp} gives each one work"
     return reason(text, "knowledge/llms", weight=2.2, brief=idle, risk=True)
 
 

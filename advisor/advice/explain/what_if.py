@@ -1,23 +1,20 @@
-"""What would change the answer: the nearest load, acceptance or goal that is answered otherwise."""
+"""What would change the answer: the nearest load or acceptance that is answered otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor import engines
 from advisor.advice import judge, resolve
 from advisor.advice.choices import engine_default
-from advisor.advice.decide import Verdict, goal_interval, vetoes
+from advisor.advice.decide import Verdict, vetoes
 from advisor.advice.judge import PlanQuestion
-from advisor.advice.plans import memory_relief, methods, propose
-from advisor.advice.wording import whole_percent
+from advisor.advice.plans import methods, propose
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
     Decision,
     Facts,
     Method,
-    Plan,
     Request,
 )
 from advisor.engines.traits import gguf_engine
@@ -37,7 +34,7 @@ Way = Sequence[tuple[str, PlanQuestion]]
 
 
 def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
-    """Sentences that name the nearest change of load, acceptance or goal that flips the answer."""
+    """Sentences that name the nearest change of load or acceptance that flips the answer."""
     if verdict.best is None:
         return _without_method(facts, verdict)
     if verdict.rule == "one_token":
@@ -45,13 +42,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     best = verdict.candidates[verdict.best]
     fixed = verdict.rule == "rule"  # no acceptance lifts what is forbidden
     ways = [] if fixed else list(_acceptances(facts, verdict, best))
-    goal, others = facts.goal or "balanced", ("throughput", "tpot", "ttft")
-    goals = [
-        [(f"the goal {other} instead of {goal}", _same_plans(facts, verdict, goal=other))]
-        for other in others
-        if other != goal
-    ]
-    lines = list(_flips(facts, verdict, [*ways, *_loads(facts), *goals]))
+    lines = list(_flips(verdict, [*ways, *_loads(facts)]))
     if verdict.rule == "rule":
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         apply = "does not apply" if len(codes) == 1 else "do not apply"
@@ -71,13 +62,8 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         if method == "mtp" and methods.headless(facts):
             return ("a checkpoint that keeps the MTP head, such as another --quant may have",)
         if propose.no_path(facts, base, method) is not None:
-            return (_newer(facts, base, method),)
-        more = memory_relief.more_counts(facts.hardware, facts.gpus)
-        gpus = _fewest_gpus(facts.request, more) if facts.request is not None else None
-        room = (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
-        return (*_flips(facts, verdict, list(_loads(facts))), *room) or (
-            "more memory: see the reason",
-        )
+            return (f"a release or an engine with a path for {method}: see the reason",)
+        return tuple(_flips(verdict, list(_loads(facts)))) or ("more memory: see the reason",)
     asked = asked_method(facts)
     other = f"another --method than {asked}"
     if not asked:
@@ -87,20 +73,8 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     return (*own, *_other_engines(facts, asked), other)
 
 
-def _newer(facts: Facts, base: Plan, method: Method) -> str:
-    """The first release of the engine that has a path for the method."""
-    known = engines.get(base.engine).versions  # oldest first
-    later = known.index(base.engine_version) + 1 if base.engine_version in known else len(known)
-    for version in known[later:]:
-        change = {"engine_version": version}
-        asked, plan = facts.model_copy(update=change), base.model_copy(update=change)
-        if propose.no_path(asked, plan, method) is None:
-            return f"{base.engine} {version} or newer, which has a path for {method}"
-    return "an engine with a path for it: see the reason"
-
-
 def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
-    """Other ways of asking under which a drafter is known, with the GPUs that they take."""
+    """Other ways of asking under which a drafter is known, and runs on these GPUs."""
     ways = [
         drafters.Way(f"--engine {name}", "which takes the model's assistant", name)
         for name in ("vllm", "sglang")
@@ -115,40 +89,29 @@ def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
         elif way.engine not in seen and (gguf_engine(way.engine) or not gguf_alone):
             seen.add(way.engine)
             asked = facts.request.model_copy(update={"engine": way.engine, "engine_version": None})
-            gpus = _fewest_gpus(asked, memory_relief.more_counts(facts.hardware, facts.gpus))
-            if gpus is not None:
-                more = f" --gpus {gpus}" if gpus > facts.gpus else ""
-                yield f"{way.ask}{more}, {way.why}"
+            if _speculates(asked):
+                yield f"{way.ask}, {way.why}"
 
 
-def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
-    """The fewest GPUs, those asked about or one of `more`, on which something may speculate."""
-    for gpus in (request.gpus, *more):
-        tp = request.tp if gpus == request.gpus else None
-        try:
-            facts = resolve.bare_facts(request.model_copy(update={"gpus": gpus, "tp": tp}))
-            question = judge.candidate_plans(facts, judge.weigh)
-        except AdvisorError:
-            continue
-        judged = (judge.weigh(question.facts, plan, None) for plan in question.plans)
-        if any(not vetoes(candidate.findings) for candidate in judged):
-            return gpus
-    return None
+def _speculates(request: Request) -> bool:
+    """Whether something may speculate in answer to a request."""
+    try:
+        facts = resolve.bare_facts(request)
+        question = judge.candidate_plans(facts, judge.weigh)
+    except AdvisorError:
+        return False
+    judged = (judge.weigh(question.facts, plan, None) for plan in question.plans)
+    return any(not vetoes(candidate.findings) for candidate in judged)
 
 
-def _flips(facts: Facts, verdict: Verdict, ways: Sequence[Way]) -> Iterator[str]:
+def _flips(verdict: Verdict, ways: Sequence[Way]) -> Iterator[str]:
     """The first condition of each way under which the decision is another one."""
     judged = iter(list(judge.verdicts([question for way in ways for _, question in way])))
     for way in ways:
-        for label, question, later in [(*row, next(judged)) for row in way]:
-            if (other := later()).decision == verdict.decision:
-                continue
-            gain, goal = "", question.facts.goal
-            if goal != facts.goal and goal is not None and other.best is not None:
-                goal_gain = goal_interval(other.candidates[other.best].estimate, goal)
-                gain = f" ({whole_percent(goal_gain.p50)})"  # which is not on the first screen
-            yield f"{label}{gain}: {_WORDS[other.decision]}"
-            break
+        for label, later in [(label, next(judged)) for label, _ in way]:
+            if (decision := later().decision) != verdict.decision:
+                yield f"{label}: {_WORDS[decision]}"
+                break
 
 
 # ---------------------------------------------------------------- the other questions
@@ -196,7 +159,7 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Wa
 
 
 def _same_plans(facts: Facts, verdict: Verdict, **change: object) -> PlanQuestion:
-    """A question with the same plans: neither acceptance nor goal changes a launch."""
+    """A question with the same plans: an acceptance changes no launch."""
     base, *others = verdict.candidates
     bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
     plans = tuple(c.plan for c in others)

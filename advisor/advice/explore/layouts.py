@@ -10,14 +10,13 @@ from advisor.advice import decide, objectives
 from advisor.advice.decide import NO_GAIN
 from advisor.advice.explore import mixing
 from advisor.advice.explore.mix import WorkClass, WorkMix
-from advisor.advice.explore.servers import ServerDraft, ServerResult, memory_gib
+from advisor.advice.explore.servers import ServerDraft, ServerResult
 from advisor.domain.frozen import Frozen
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Candidate, Decision, Facts, Interval, MemoryBill, Plan, Request
 from advisor.domain.records import NamedTuple
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.perf.sizes import device
 from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
@@ -66,8 +65,6 @@ class PlanLayout(Frozen):
     p_gain: float | None = None
     objectives: int = 0  # how many classes have one
     objectives_met: int = 0  # more likely than not
-    device_gib: float | None = None  # of one GPU that is used most
-    usable_gib: float | None = None
     refusal: str | None = None
 
 
@@ -118,8 +115,6 @@ def build_layout(
     gain = decide.average([seen.gain for seen in ordered], reference.draft.weights)
     chances = [seen.p_objective for seen in ordered if seen.p_objective is not None]
     instances = tuple(_instance(mix, *row) for row in rows)
-    sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]
-    known = [size for size in sizes if size is not None]
     p_gain = mixing.chance(gain) if gain != NO_GAIN else 0.5
     if len(several) == 1:  # that of the estimates
         estimates = [column[runs[0]].estimate for column in several[0].candidates]
@@ -134,8 +129,6 @@ def build_layout(
             "p_gain": None if draft.kind == "off" else p_gain,
             "objectives": len(chances),
             "objectives_met": sum(p >= 0.5 for p in chances),
-            "device_gib": max(known, default=None) if len(known) == len(sizes) else None,
-            "usable_gib": device.usable_gib(instances[0].facts),
         }
     )
 

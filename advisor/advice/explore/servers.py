@@ -16,7 +16,6 @@ from advisor.domain.nouns import (
     Decision,
     Estimate,
     Facts,
-    MemoryBill,
     Plan,
 )
 from advisor.domain.records import NamedTuple
@@ -176,11 +175,3 @@ def _decide(
     if decision is None:
         decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))
     return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best
-
-
-def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
-    """GiB of one GPU that the server reserves or else allocates; None where not known."""
-    if bill.available_gib is None or plan.memory_fraction is not None:
-        return bill.available_gib
-    parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)
-    return sum(parts)

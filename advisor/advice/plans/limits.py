@@ -299,28 +299,7 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     if request.kv_cache_dtype is None and plan.kv_cache_dtype is not None:
         why = "the model's attention takes no other"
         if not only_type(facts, plan):
-            why = _why_8_bits(facts, plan, asked, room)
+            what = "a longer context fits" if shares_context(plan) else "more requests run at once"
+            why = f"so {what}; its effect on acceptance was not measured: compare answers"
         rows.append(("kv_cache_dtype", plan.kv_cache_dtype, why))
     return tuple(rows)
-
-
-def _why_8_bits(facts: Facts, plan: Plan, asked: int, room: float | None) -> str:
-    """What runs at once with an 8-bit KV cache alone, which has `room` for so many."""
-    plain, tokens = plan.model_copy(update={"kv_cache_dtype": None}), need(facts)
-    wide = memory.room(facts, plain, tokens)
-    usual = memory.room(facts, plain, min(tokens, USUAL_PROMPT + USUAL_OUTPUT)) or 0
-    run = "all requests" if wide is None or wide < asked else f"{SLOTS} requests"
-    if shares_context(plan):
-        return (
-            f"only so the context is {plan.max_model_len:,} tokens; its effect on acceptance was "
-            "not measured apart: compare answers"
-        )
-    if room is not None and wide is not None and wide < room < asked:
-        run = f"{int(room)} of {asked} requests"
-    if plan.method == "none" and wide is not None and wide >= asked and usual >= SLOTS:
-        run = f"{min(asked, SLOTS)} requests with drafts"  # this arm holds them anyway
-    fewer = f" ({int(wide or 0)} with 16 bits)" if wide is not None else ""
-    return (
-        f"only so {run} run at once{fewer}; its effect on acceptance was not "
-        f"measured apart: compare answers"
-    )

@@ -139,14 +139,6 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
         if count < facts.gpus:
             yield f"--gpus {count} (of the {facts.gpus})"
             return
-        asked = facts.request.engine if facts.request is not None else None
-        if asked is None and plain.engine in memory.SERVERS and not facts.tp:
-            for less in (n for n in more_counts(facts.hardware, facts.gpus) if n < count):
-                more = facts.model_copy(update={"gpus": less, "engine": "llama-server"})
-                quant = _gguf_quant(more, plain)
-                if quant is not None and (quant.bits or 0.0) >= FOUR_BITS:
-                    yield f"--gpus {less} --engine llama-server --quant {quant.id}"
-                    break
         yield f"--gpus {count}"
         return
 

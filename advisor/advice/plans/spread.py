@@ -5,11 +5,9 @@ from __future__ import annotations
 from advisor import engines
 from advisor.advice import resolve
 from advisor.advice.judge import judge
-from advisor.advice.plans import offload, propose
-from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
+from advisor.advice.plans import offload
 from advisor.advice.wording import name_of, reason
-from advisor.domain.nouns import Advice, AdvisorError, Facts, Quant, Request
-from advisor.perf import memory
+from advisor.domain.nouns import Advice, AdvisorError, Facts, Request
 from advisor.prediction import estimates
 
 
@@ -38,8 +36,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     if drafted is not None:
         speed += f" and {gain.p50:.2f}x that ({gain.p10:.2f} to {gain.p90:.2f}) at k = {drafted.k}"
     text = (
-        f"Nothing fits {name_of(asked.hardware, request.hardware)} whole"
-        f"{_more(request, facts, spread.quant)}; "
+        f"Nothing fits {name_of(asked.hardware, request.hardware)} whole; "
         f"{offload.words(spread)} does, at {speed}; the bandwidth of the system memory sets the "
         "speed, and a machine with less memory cannot run it"
     )
@@ -67,18 +64,3 @@ def answer(request: Request, facts: Facts) -> Advice | None:
         measure_with=resolve.ab_commands(request) if drafted is not None else (),
         evidence_newest=max((row.date for row in asked.evidence if row.date), default=""),
     )
-
-
-def _more(request: Request, facts: Facts, least: Quant) -> str:
-    """How many of the accelerator hold the model in the step of `least` or above."""
-    for gpus in more_counts(facts.hardware, facts.gpus):
-        try:
-            more = resolve.bare_facts(request.model_copy(update={"gpus": gpus, "tp": None}))
-            plans = [propose.base_plan(more, split) for split in propose.splits(more)]
-        except AdvisorError:
-            continue
-        if more.quant is None or (more.quant.bits or 0.0) < (least.bits or 0.0) - SAME_STEP:
-            continue
-        if any(memory.bill(more, plan).fits for plan in plans):
-            return f" ({gpus} of them hold it in {more.quant.id}: --gpus {gpus})"
-    return ""

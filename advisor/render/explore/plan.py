@@ -59,10 +59,6 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     lines += columns(rows, paper, "  ")
     for server in one.instances:
         lines += paper.wrap(server_words(server), "  ", "    ")
-    if one.device_gib is not None and one.usable_gib is not None:
-        lines += paper.wrap(
-            f"memory of a GPU: {one.device_gib:.1f} of {one.usable_gib:.1f} GiB taken", "  "
-        )
     return lines
 
 
@@ -101,8 +97,7 @@ Shape(
 Shape(
     PlanLayout,
     "layout",
-    "kind title refusal gain p_gain objectives objectives_met device_gib usable_gib "
-    "instances classes",
+    "kind title refusal gain p_gain objectives objectives_met instances classes",
     about={"gain": "against one server without speculation; above 1 is faster"},
     values={"classes": lambda layout: layout.results},
     kinds={"p_gain": SHARE, "classes": schema_of(tuple[ClassResult, ...])},
