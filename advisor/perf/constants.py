@@ -1,4 +1,3 @@
-# ruff: noqa: RUF009
 """The constants of the physics core: few, interpretable, each with a default, a unit, a source and
 a prior width.
 
@@ -9,7 +8,6 @@ name[path].
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -40,11 +38,10 @@ class Provenance(NamedTuple):
 
 
 def constant(default: float | ByPath, status: str, log_sd: float = 0.0) -> Any:
-    """A field of `Constants`; its source stands above it."""
-    return dataclasses.field(default=default, metadata={"of": Provenance(status, log_sd)})
+    """A field of `Constants`, until its provenance is kept; its source stands above it."""
+    return default, Provenance(status, log_sd)
 
 
-@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class Constants:
     """Units: `_s` seconds, `eta`/`mfu`/`share` fractions of a peak, the rest pure numbers."""
 
@@ -259,10 +256,13 @@ class Constants:
 
     def __init__(self, **changes: float | ByPath) -> None:
         """The defaults but for some. Raises TypeError for an unknown name."""
-        # a generated one takes longer to compile than an answer's whole pricing
         if unknown := sorted(changes.keys() - PROVENANCE.keys()):
             raise TypeError(f"no constant {', '.join(unknown)}")
         self.__dict__.update(changes)
+
+    def replace(self, **changes: float | ByPath) -> Constants:
+        """These but for some. Raises TypeError for an unknown name."""
+        return Constants(**{**vars(self), **changes})
 
 
 MOST_SHARE = sourced(0.98, "share", "own choice: a fitted share stays below all of it", "chosen")
@@ -273,9 +273,10 @@ MOST_EXPERT_BW = sourced(
     "chosen",
 )
 _NAMED = re.compile(r"(\w+)(?:\[([\w-]+)\])?$")
-PROVENANCE: dict[str, Provenance] = {
-    field.name: field.metadata["of"] for field in dataclasses.fields(Constants)
-}
+PROVENANCE: dict[str, Provenance] = {}
+for _name in Constants.__annotations__:
+    _default, PROVENANCE[_name] = getattr(Constants, _name)
+    setattr(Constants, _name, _default)
 
 
 def shift_constants(constants: Constants, logs: Mapping[str, float]) -> Constants:
@@ -298,7 +299,7 @@ def shift_constants(constants: Constants, logs: Mapping[str, float]) -> Constant
             )
         else:
             changes[name] = min(value * factor, top)
-    return dataclasses.replace(constants, **changes)  # type: ignore[arg-type]
+    return constants.replace(**changes)
 
 
 def _ceiling(name: str) -> float:

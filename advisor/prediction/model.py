@@ -8,14 +8,13 @@ in log speed-up. No residual is learned: none predicts left-out sources better (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from advisor.domain.normal import Z10
-from advisor.domain.records import NamedTuple
+from advisor.domain.records import NamedTuple, Record, field
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, imputation, physics, schedule
 from advisor.perf.arrays import Codes, Floats, Mask, Tokens
@@ -162,9 +161,8 @@ def of_metric(by_metric: Mapping[str, Floats], metric: Codes) -> Floats:
     return out
 
 
-@dataclass(frozen=True, eq=False)  # the same only as itself, so that work on it can be kept
-class Model:
-    """Everything that is learned."""
+class Model(Record):
+    """Everything that is learned; the same only as itself, so that work on it can be kept."""
 
     acceptance: acc.AcceptanceModel
     shifts: Mapping[str, float]

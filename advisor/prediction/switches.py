@@ -8,7 +8,6 @@ the two, and the doubt is a reason for the spread. The probabilities are shares 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -139,7 +138,7 @@ def _without(constants: Constants, switch: Switch) -> Constants:
         name: (value,) * len(old) if isinstance(old := getattr(constants, name), tuple) else value
         for name, value in switch.without.items()
     }
-    return dataclasses.replace(constants, **changes)  # type: ignore[arg-type]
+    return constants.replace(**changes)
 
 
 def _median(gap: Floats, share: float) -> Floats:

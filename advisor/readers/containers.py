@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from advisor import engines
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import Record, field
 from advisor.engines.images import fork_of_image, is_official, split_image
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
@@ -52,8 +52,7 @@ _ENV_FLAGS = lazy_re(
 )
 
 
-@dataclass(eq=False)
-class ContainerRun:
+class ContainerRun(Record):
     """A container: what the file says of it. No entrypoint: the image's own."""
 
     around: Surroundings

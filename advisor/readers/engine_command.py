@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from advisor.domain.launches import CutOff
 from advisor.domain.patterns import lazy_re
-from advisor.domain.records import NamedTuple
+from advisor.domain.records import NamedTuple, Record, field
 from advisor.engines.images import fork_of_image
 from advisor.readers.syntax.mapped import Mapped
 
@@ -35,8 +34,7 @@ class EnvItem(NamedTuple):
 Env = dict[str, EnvItem]
 
 
-@dataclass(eq=False)
-class Surroundings:
+class Surroundings(Record):
     """A command's image (`tag`: a field of its own) and its container's settings."""
 
     image: Mapped | None = None
@@ -78,8 +76,7 @@ class Surroundings:
         return f"{text}:{self.tag.display()}" if self.tag is not None and self.tag.text else text
 
 
-@dataclass(eq=False)
-class EngineCommand:
+class EngineCommand(Record):
     """A command that starts an engine, as words, or as `pairs` of keys whose kind is `origin`."""
 
     engine: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from advisor.advice.explore.values import Bound, Within
@@ -35,18 +34,13 @@ def heading(text: str, color: str | None = None) -> StyledLine:
     return line
 
 
-@dataclass(frozen=True)
 class Paper:
     """What is written on: `width` in characters, at least 40; whether it takes colours, and more
     than ASCII.
     """
 
-    width: int = 80
-    color: bool = False
-    unicode: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", max(self.width, MIN_WIDTH))
+    def __init__(self, width: int = 80, color: bool = False, unicode: bool = True) -> None:
+        self.width, self.color, self.unicode = max(width, MIN_WIDTH), color, unicode
 
     def text(self, lines: Iterable[str]) -> str:
         """The lines as text that ends in a line feed: made safe for the output, then styled."""

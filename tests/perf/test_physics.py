@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from pathlib import Path
@@ -196,7 +195,7 @@ def test_seconds_scale_with_bytes() -> None:
 
 def test_every_constant_has_a_source() -> None:
     text = Path(constants.__file__).read_text(encoding="utf-8")
-    for name in (field.name for field in dataclasses.fields(Constants)):
+    for name in constants.PROVENANCE:
         assert re.search(rf"^    # (?!-- ).*\n    {name}: ", text, re.M), name
         value = getattr(C, name)
         assert all(v >= 0 for v in (value if isinstance(value, tuple) else (value,)))
@@ -346,7 +345,7 @@ def test_a_prompts_call_takes_the_longer_of_launches_and_work() -> None:
     call = prompt_cost.call_seconds(p, C, np.array([1.0, 0.0, 0.0]))
     assert seconds[0] == pytest.approx(call[0], rel=0.05), "a short prompt waits for the host"
     nothing = tuple(0.0 for _ in P.PATHS)
-    quick = dataclasses.replace(C, prefill_linear_s=nothing, prefill_layer_s=0.0, prefill_moe_s=0.0)
+    quick = C.replace(prefill_linear_s=nothing, prefill_layer_s=0.0, prefill_moe_s=0.0)
     free = prompt_cost.prefill_seconds(p, quick, tokens, np.zeros(3), False)
     assert seconds[2] == pytest.approx(free[2], rel=0.01), "a long one does not see it"
     assert (seconds >= free).all() and seconds[1] < call[1] + free[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from advisor.perf import arrays as P
 from advisor.perf import drafting, imputation, links, physics, prompt_cost, rates, reads
-from advisor.perf.constants import Constants, by_path
+from advisor.perf.constants import PROVENANCE, Constants, by_path
 from advisor.perf.encoding import encode_rows
 from tests.perf.rows import DENSE
 from tests.tables import fields
@@ -36,17 +35,17 @@ def point(*changes: dict[str, str]) -> P.Points:
 def constants(**given: float) -> Constants:
     """Full speed, no time for anything but bytes, and what is given, on every path."""
     values: dict[str, float] = {}
-    for field in dataclasses.fields(Constants):
-        if field.name.endswith("_s"):
-            values[field.name] = 0.0
-        elif field.name.startswith(("mfu", "mmvq")):
-            values[field.name] = 1e15  # operations are free
-        elif field.name.startswith(("eta", "expert_bw")):
-            values[field.name] = 1.0
+    for name in PROVENANCE:
+        if name.endswith("_s"):
+            values[name] = 0.0
+        elif name.startswith(("mfu", "mmvq")):
+            values[name] = 1e15  # operations are free
+        elif name.startswith(("eta", "expert_bw")):
+            values[name] = 1.0
     values |= {"sampler_passes": 0.0, "hbm_read": 1.0, "wide_launch": 1.0} | given
     wide = {name for name in values if isinstance(getattr(C, name), tuple)}
     spread = {k: (v,) * len(P.PATHS) if k in wide else v for k, v in values.items()}
-    return dataclasses.replace(C, **spread)
+    return C.replace(**spread)
 
 
 def step(p: P.Points, c: Constants, tokens: float = 1.0, spec: bool = False) -> physics.StepTerms:
@@ -253,7 +252,7 @@ def test_q8_tiles_and_vectors_are_bound_by_unpacking_on_hopper() -> None:
 def test_a_ninth_token_costs_a_mixture_its_graph_and_sorting() -> None:
     """35B-A3B Q4_K, H100: 4.3 ms between 8 and 9 sequences beyond what one costs."""
     p = point(LLAMA, MIXTURE, {"hardware": "h100"})
-    unsorted = dataclasses.replace(C, mmq_moe_layer_s=by_path(0.0))
+    unsorted = C.replace(mmq_moe_layer_s=by_path(0.0))
     assert few(p, C, 9)[1] - few(p, unsorted, 9)[1] == pytest.approx(4.3e-3, rel=0.02)
     assert few(p, C, 8) == few(p, unsorted, 8)
 
@@ -262,7 +261,7 @@ def test_a_further_sequence_of_a_dense_model_costs_more_than_its_token() -> None
     """Llama 3.1 8B, H100: 0.6 ms a sequence, of which 0.13 ms are its token's; a mixture's is its
     recurrent state.
     """
-    free = dataclasses.replace(C, dense_seq_s=by_path(0.0))
+    free = C.replace(dense_seq_s=by_path(0.0))
 
     def more(change: dict[str, str], batch: float) -> float:
         p = point(LLAMA, change, {"hardware": "h100"})
@@ -282,14 +281,14 @@ def test_unpacking_not_reading_bounds_the_vector_kernel_on_hopper(card: str) -> 
     p = point(LLAMA, {"model": "qwen3.6-27b", "hardware": card})
     dense, _ = few(p, C, 1)
     assert dense == pytest.approx(11.5e-3, rel=0.1)
-    without = dataclasses.replace(C, unpack_tokens=by_path(0.0))
+    without = C.replace(unpack_tokens=by_path(0.0))
     assert few(p, without, 1)[0] < 0.6 * dense
 
 
 def test_llamacpp_samples_each_verified_token_and_draft_on_the_host() -> None:
     """0.72 ms a sampled token and 0.29 ms a draft on an H200's host, 248,320 entries."""
     p = point(LLAMA, MIXTURE, {"hardware": "h200"})
-    silent = dataclasses.replace(C, sample_s=by_path(0.0))
+    silent = C.replace(sample_s=by_path(0.0))
 
     def host(batch: float, tokens: float, spec: bool) -> float:
         args = (np.full(1, batch), np.full(1, tokens), spec, np.full(1, 2048.0))
@@ -335,7 +334,7 @@ def test_metal_reads_k_quants_anew_for_two_and_three_tokens(
     hardware: str, tokens: int, factor: float
 ) -> None:
     p = point(METAL, {"hardware": hardware})
-    c = dataclasses.replace(C, metal_repeat=3.0, metal_apple9=7.0)
+    c = C.replace(metal_repeat=3.0, metal_apple9=7.0)
     mixer, ffn, _ = rates.params(p)
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
     more = few(p, c, tokens)[0] - few(p, c, 1)[0]
@@ -360,7 +359,7 @@ def test_a_scale_acts_on_what_verifying_adds(scale: float) -> None:
     plain = step(p, C).total
     verify = step(p, C, float(p.verify_tokens[0]), True).total
     draft = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)
-    c = dataclasses.replace(C, verify_scale=(scale,) * len(P.PATHS))
+    c = C.replace(verify_scale=(scale,) * len(P.PATHS))
     cycle = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, True)
     assert cycle[0] == pytest.approx(float((plain + scale * (verify - plain) + draft)[0]))
     alone = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, False)
@@ -547,7 +546,7 @@ def test_a_lookup_copies_the_states_of_every_slot_that_drafts(
 
 def test_a_scale_multiplies_all_drafting() -> None:
     p = point()
-    double = dataclasses.replace(C, draft_scale=(2.0,) * len(P.PATHS))
+    double = C.replace(draft_scale=(2.0,) * len(P.PATHS))
     assert drafting_seconds(p, double) == pytest.approx(2 * drafting_seconds(p, C))
 
 
@@ -655,7 +654,7 @@ def test_192_tokens_of_an_8b_cost_what_64_do_on_hopper() -> None:
 
 def test_vector_kernels_compute_the_first_token_while_they_read() -> None:
     p = point(LLAMA, {"spec_method": "eagle"})
-    c = dataclasses.replace(constants(eta_bw=1e30), mmvq_share=C.mmvq_share)
+    c = constants(eta_bw=1e30).replace(mmvq_share=C.mmvq_share)
     rate = rates.small_batch_rate(p, c)[0]
     params = 17 * float(p.hidden[0]) ** 2 + float(p.lm_head_params[0])
     for requests in (1, 2, 4):
@@ -709,7 +708,7 @@ def test_a_lone_prompt_has_the_attention_of_one_group() -> None:
     p = point(MIXTURE, {"tp": "8", "gpu_count": "8", "input_tokens": "4096"})
     apart = p.replace(attention_groups=8.0)
     c, before = constants(prefill_call_s=0.0), np.zeros(1)
-    c = dataclasses.replace(c, mfu_prefill=0.2, mfu_prefill_dense=0.5)
+    c = c.replace(mfu_prefill=0.2, mfu_prefill_dense=0.5)
     times = {
         n: [prompt_cost.prefill_seconds(q, c, np.full(1, n), before, False)[0] for q in (p, apart)]
         for n in (4096.0, 32_768.0)

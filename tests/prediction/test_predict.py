@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -177,8 +176,7 @@ def test_measured_cells_are_called_measured() -> None:
 
 def test_a_method_that_nobody_measured_rests_on_physics() -> None:
     model = predict.load()
-    without = replace(
-        model,
+    without = model.replace(
         methods_seen=tuple(c for c in model.methods_seen if c != arrays.METHODS.index("dspark")),
     )
     (made,) = predict_table.predict_dicts(

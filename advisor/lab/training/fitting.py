@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +96,7 @@ def fit(
         methods_seen=methods,
         absolute=absolute,
     )
-    return replace(model, nearby=measured_misses(model, examples)) if setting.nearby else model
+    return model.replace(nearby=measured_misses(model, examples)) if setting.nearby else model
 
 
 def fit_constants(

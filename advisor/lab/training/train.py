@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +26,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     model = fitting.fit(examples, observations, chords, fitting.FitSetting(absolute=True))
     weight = left_out.row_weight(examples.fold)
     spread, calibration, chosen = left_out.learn(vars(fit), examples, weight)
-    model = replace(model, spread=spread, calibration=calibration)
+    model = model.replace(spread=spread, calibration=calibration)
     model = Model.from_dict(json.loads(json.dumps(model.to_dict())))  # as rounded in the artefact
     return {
         "generated": "by `advisor train` from knowledge/measurements; do not edit",

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.records import Record
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.perf.arrays import Floats, Ints
@@ -51,8 +51,7 @@ def number(text: object) -> float:
     return value if math.isfinite(value) else NAN
 
 
-@dataclass(frozen=True)
-class CellReading:
+class CellReading(Record):
     """How a cell becomes a number, NaN where it says none, and what it should say."""
 
     wanted: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import Record, field
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE_CLOSE,
@@ -28,8 +28,7 @@ _MAX_TEXT = 200_000
 _MAX_UNCLOSED = 20  # each looked for its end through all of the text
 
 
-@dataclass(eq=False)
-class Scope:
+class Scope(Record):
     """Names and values. `args` are the positional parameters; None = not known."""
 
     values: dict[str, Value] = field(default_factory=dict)
@@ -50,8 +49,7 @@ class Scope:
 
     def copy(self) -> Scope:
         """Return a copy for a subshell; assignments in it stay there."""
-        return replace(
-            self,
+        return self.replace(
             values=dict(self.values),
             args=None if self.args is None else list(self.args),
             exported=dict(self.exported),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from advisor.domain.patterns import lazy_re
+from advisor.domain.records import Record, field
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
@@ -55,8 +54,7 @@ def expand_value(source: Mapped, scope: Scope) -> Mapped:
     return join(spaced)
 
 
-@dataclass(eq=False)
-class _Lexer:
+class _Lexer(Record):
     """One pass over the text; `parts` is the word being built, `words` those that are done."""
 
     source: Mapped
