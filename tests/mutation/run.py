@@ -109,7 +109,6 @@ ROOMS = {
     "cli": Room(("advisor/cli/**/*.py",), ("tests/cli",)),
     "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
 }
-COPIED = ("knowledge", "models", "docs", "examples", "README.md", ".ci", "CHANGELOG.md")
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
 
@@ -141,14 +140,16 @@ def test_files(room: Room) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in files(room.tests)]
 
 
-def config(room: Room) -> str:
+def config(room: Room, folder: Path) -> str:
+    """What mutmut is told: of the copy in a folder all is there for the tests to read."""
+    beside = sorted(path.name for path in folder.iterdir() if path.name != "advisor")
     return "\n".join(
         [
             "",
             "[tool.mutmut]",
             'source_paths = ["advisor"]',
             f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
-            f"also_copy = {json.dumps(COPIED)}",
+            f"also_copy = {json.dumps(beside)}",
             'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
             '"not slow"]',
             f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
@@ -287,7 +288,7 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         for path in folder.glob("advisor/rules/sd*/*.py"):
             path.write_text(strip_decorators(path.read_text(encoding="utf-8")), encoding="utf-8")
         with (folder / "pyproject.toml").open("a") as out:
-            out.write(config(room))
+            out.write(config(room, folder))
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which
         names = sorted(exits(folder))
         chosen = random.Random(seed).sample(names, min(sample or len(names), len(names)))
