@@ -32,16 +32,6 @@ def test_quantiles_and_chance_of_a_gain_agree(
             assert quantile[0] >= 0 if share > 1 - chance else quantile[0] <= 0
 
 
-def test_a_chance_that_the_normal_already_has_changes_nothing() -> None:
-    mean, sd = 0.2, 0.3
-    chance = 1 - NormalDist(mean, sd).cdf(0.0)
-    half = sd * NormalDist().inv_cdf(0.9)
-    made = intervals.posterior(one(mean), one(mean - half), one(mean + half), one(chance))
-    assert made.median[0] == pytest.approx(mean, abs=1e-5)
-    assert made.low[0] == pytest.approx(mean - half, abs=1e-5)
-    assert made.high[0] == pytest.approx(mean + half, abs=1e-5)
-
-
 def test_normal_distribution() -> None:
     exact = NormalDist()
     shares = np.array([1e-6, 0.001, 0.02, 0.1, 0.5, 0.9, 0.98, 0.999])

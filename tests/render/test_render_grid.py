@@ -28,7 +28,7 @@ from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import Paper, pack_launch
 from advisor.render.schema import named_schema
-from advisor.render.text import SCREEN_LINES, advice_text, first_screen, screen_height
+from advisor.render.text import advice_text
 
 HARDWARE = ("gb10", "rtx3090", "h100-sxm", "mi300x", "apple-m4-max", "strix-halo", "rtx5090", "p40")
 ENGINES = (None, "vllm", "sglang", "llama-server")
@@ -74,11 +74,6 @@ def label(advice: Advice) -> str:
 def test_enough_of_them_have_an_answer() -> None:
     assert len(answers()) >= len(GRID[::3]) // 2
     assert {advice.decision for advice in answers()} >= {"on", "off"}
-
-
-def test_every_first_screen_fits() -> None:
-    heights = {label(a): screen_height(first_screen(a, Paper(80)), 80) for a in answers()}
-    assert {name: rows for name, rows in heights.items() if rows > SCREEN_LINES} == {}
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
