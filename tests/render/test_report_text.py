@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_sarif
 from advisor.render.findings.text import link, report_text
@@ -20,10 +18,12 @@ HYBRID = (
 MARKED = re.compile(r"^\S*:(\d+):(\d+): .*\n    \| (.*)\n    \| ( *)\^$", re.M)
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
-def test_the_mark_stands_below_the_character_of_the_place(path: Path) -> None:
-    lines = path.read_bytes().decode("utf-8", "replace").split("\n")
-    for line, column, shown, blanks in MARKED.findall(report_text(validate(str(path)))):
+def test_the_mark_stands_below_the_character_of_the_place() -> None:
+    texts = [(path, report_text(validate(str(path)))) for path in CORPUS]
+    marks = [(path, mark) for path, text in texts for mark in MARKED.findall(text)]
+    assert len(marks) >= len(CORPUS) / 2
+    for path, (line, column, shown, blanks) in marks:
+        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
         assert shown[len(blanks)] == lines[int(line) - 1].replace("\t", " ")[int(column) - 1]
         assert len(shown) <= 100
 

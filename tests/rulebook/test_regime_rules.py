@@ -163,10 +163,12 @@ def test_documented_arms_are_the_stored_rows() -> None:
     stored = {
         row["run_id"]: row for path in source_files(measurements_dir()) for _, row in read_csv(path)
     }
-    for case in (c for c in DOCUMENTED if c["evidence"] == "measured"):
-        ratios = [float(stored[run]["speedup"]) for run in case.get("run_ids", ())]
-        for ratio in ratios:
-            assert any(abs(ratio - told) < 0.002 for told in case["measured"].values()), case["id"]
+    measured = [c for c in DOCUMENTED if c["evidence"] == "measured"]
+    runs = [(c, run) for c in measured for run in c.get("run_ids", ())]
+    assert runs
+    for case, run in runs:
+        ratio = float(stored[run]["speedup"])
+        assert any(abs(ratio - told) < 0.002 for told in case["measured"].values()), case["id"]
 
 
 def judge(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
@@ -204,15 +206,15 @@ def test_rules_side_with_the_documented_decision(
         assert not against or tried > (case["k_best"] or tried), told
 
 
-@pytest.mark.parametrize(
-    "case",
-    [c for c in DOCUMENTED if c["k_best"] and c["evidence"] == "measured"],
-    ids=lambda c: c["id"],
-)
-def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
-    for finding in judge(case, case["request"].get("goal", "balanced")):
-        if finding.effect == "support" and finding.k_best:
-            assert finding.k_best == case["k_best"], finding.code
+def test_support_prefers_the_documented_k() -> None:
+    measured = [c for c in DOCUMENTED if c["k_best"] and c["evidence"] == "measured"]
+    said = [
+        (case["id"], finding.code, finding.k_best, case["k_best"])
+        for case in measured
+        for finding in judge(case, case["request"].get("goal", "balanced"))
+        if finding.effect == "support" and finding.k_best
+    ]
+    assert said and [row for row in said if row[2] != row[3]] == []
 
 
 # ---------------------------------------------------------------- the helpers
