@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 from advisor.perf import physics, prompt_cost
 from advisor.perf.arrays import METRICS
 from advisor.perf.constants import Constants
-from advisor.prediction import intervals, spread, switches
+from advisor.prediction import acceptance as acc
+from advisor.prediction import intervals, predict, spread, switches
 from tests.perf.rows import points
 
 
 def one(value: float) -> np.ndarray:  # type: ignore[type-arg]
     return np.array([value])
+
+
+def prediction(**values: float | bool) -> intervals.Predicted:
+    """One point; a column that is not given is 1."""
+    return intervals.Predicted(*(one(values.get(n, 1.0)) for n in intervals.Predicted._fields))
 
 
 @given(st.floats(-2, 2), st.floats(0.01, 1.5), st.floats(0.01, 1.5), st.floats(0.006, 0.994))
@@ -59,13 +65,40 @@ def test_no_gain_is_above_the_tokens_of_a_cycle_with_their_error() -> None:
     values = {"p10": 1.5, "p50": 4.0, "p90": 9.0, "p_gain": 0.9, "basis": 0, "tau": 2.0}
     values |= {"mean": 1.4, "sd": 0.5, "evidence": 0.0, "below": 0.9, "above": 0.8, "known": True}
     values |= {"closeness": 0.0, "measured_gain": 0.0, "open": 0.04}
-    point = intervals.Predicted(*(one(values[name]) for name in intervals.Predicted._fields))
+    point = prediction(**values)
     full = points({"k": 8, "output_tokens": 512})  # whose steps leave room for more
     bound = intervals.within_tokens(point, np.array([False]), full)
     assert bound.p10[0] == 1.5
     assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
     assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
     assert intervals.within_tokens(point, np.array([True]), full).p90[0] == 9.0
+
+
+def test_a_mean_of_gains_is_one_from_where_its_weighted_quantiles_are() -> None:
+    """By hand: 0.6 (0.2 + 0.3 z) + 0.4 (-0.1 + 0.2 z) is 0 at z = -0.08 / 0.26."""
+    parts, tenth = [], NormalDist().inv_cdf(0.9)
+    for weight, mean, sd in ((0.6, 0.2, 0.3), (0.4, -0.1, 0.2)):
+        chance = 1 - NormalDist(mean, sd).cdf(0.0)
+        sides = {"below": tenth * sd, "above": tenth * sd}
+        parts.append((one(weight), prediction(mean=mean, p_gain=chance, **sides)))
+    both = intervals.chance_of_both(parts)[0]
+    assert both == pytest.approx(NormalDist().cdf(0.08 / 0.26), abs=1e-4)
+    alone = [(one(1.0), parts[0][1]), (one(0.0), parts[1][1])]
+    assert intervals.chance_of_both(alone)[0] == pytest.approx(parts[0][1].p_gain[0], abs=1e-4)
+
+
+def test_each_reason_for_doubt_has_its_size() -> None:
+    """Of the first token, then of one request's rate; four requests at once, then one."""
+    full = points({"concurrency": 4}, {"concurrency": 1})
+    belief = acc.believe(predict.load().acceptance, full)
+    metrics = [np.full(2, METRICS.index(name)) for name in ("ttft", "request_tok_s")]
+    states = np.array([[0.1, 0.2], [0.3, 0.4]])
+    sizes = spread.reasons(full, full, belief, Constants(), states, metrics).reshape(2, 2, 6)
+    tokens = np.array([[0.15], [1.0]]) * belief.log_tau_sd
+    expected = {"row": np.ones((2, 2)), "tokens": tokens**2, "stand_ins": np.zeros((2, 2))}
+    expected |= {"ttft": [[1, 1], [0, 0]], "ttft_several": [[1, 0], [0, 0]], "switches": states}
+    for column, name in enumerate(spread.REASONS):
+        assert sizes[..., column] == pytest.approx(np.array(expected[name])), name
 
 
 def test_tokens_of_a_step_count_as_far_as_time_goes_to_decode() -> None:
@@ -107,7 +140,7 @@ def test_a_drafter_that_may_overflow_costs_its_share_of_the_loss() -> None:
     """
     values = {"mean": 0.5, "sd": 0.4, "below": 0.5, "above": 0.5, "p_gain": 0.9, "basis": 0}
     values |= {"measured_gain": 0.8, "known": False}
-    point = intervals.Predicted(*(one(values.get(n, 1.0)) for n in intervals.Predicted._fields))
+    point = prediction(**values)
     spilled = switches.with_overflow(point, one(0.25))
     assert spilled.mean[0] == pytest.approx(0.325)
     assert spilled.sd[0] == pytest.approx(math.sqrt(0.16 + 0.091875 + 0.018225), abs=1e-3)
