@@ -8,8 +8,8 @@ device.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ Seconds = Floats
 Tokens = Floats  # of a step, a prompt or a context; `tau`: those a step emits, the bonus included
 Requests = Floats  # that run in a step (`batch`), or wait
 Made = TypeVar("Made")
+Others = TypeVarTuple("Others")
 
 MAX_K = sourced(
     8,
@@ -261,6 +262,16 @@ class Points:
     def is_method(self, *names: str) -> Mask:
         """Mask (N,) of the points with one of the named methods."""
         return self.once(("method", names), lambda: mask(self.method, METHODS, names))
+
+
+def kept(work_out: Callable[[Points, *Others], Made]) -> Callable[[Points, *Others], Made]:
+    """A function of points, and of constants, whose value is kept with the points."""
+
+    @wraps(work_out)
+    def look_up(points: Points, *others: *Others) -> Made:
+        return points.once((work_out, *others), lambda: work_out(points, *others))
+
+    return look_up
 
 
 def _spread(name: str, value: object, n: int) -> npt.NDArray[Any]:

@@ -96,6 +96,9 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
 
 
 def _count_slots(p: P.Points, spec: bool) -> Floats:
+    told = p.held_spec if spec else p.held_base
+    if not np.isnan(told).any():
+        return np.asarray(np.fmax(told, 1.0))
     per_token = p.kv_elems * p.kv_bytes
     draft = (
         np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.global_layers, 1), 1.0)
@@ -121,7 +124,6 @@ def _count_slots(p: P.Points, spec: bool) -> Floats:
     slots_that_fit = np.where(
         sglang & ~np.isnan(states), np.fmin(slots_that_fit, states), slots_that_fit
     )
-    told = p.held_spec if spec else p.held_base
     counted = np.where(np.isnan(told), np.floor(slots_that_fit), told)
     return np.asarray(np.fmax(counted, 1.0))
 

@@ -32,6 +32,7 @@ from advisor.perf.reads import (
 __all__ = ["Constants", "draft_seconds", "union"]  # imported, and used as of here
 
 
+_VERIFIES = np.array([[True], [False]])  # a step with drafts, and one without
 _SERVER_CARDS = ("sm_80", "sm_90", "sm_100")  # which stand beside server processors
 _LIKELY = sourced(
     0.7, "share", "Usual acceptance of a draft; drafts are sampled up to the first miss", "assumed"
@@ -104,10 +105,10 @@ def step_seconds(
     tokens behind it.
 
     `spec`: the step verifies drafts (extra state slots, sampler work, lost graphs). `points`
-    filled; arrays (N,).
+    filled; arrays (N,), tokens and `spec` of several steps below each other (M, N).
     """
     p, c = points, constants
-    speculative = np.broadcast_to(np.asarray(spec), batch.shape)
+    speculative = np.asarray(spec)
     tokens = batch * tokens_per_request
     distinct = reached_experts(p, c, batch, tokens_per_request)
     moved, beside = host_memory.moved_seconds(p, c, tokens, distinct, speculative)
@@ -176,21 +177,22 @@ def decode_seconds(
     if not spec:
         plain = step_seconds(points, constants, batch, np.ones_like(batch), False, context).total
         return plain * pipeline_loss(points)
-    terms = step_seconds(points, constants, batch, points.verify_tokens, True, context)
-    verify = verify_seconds(points, constants, batch, context, terms)
+    verify, _ = verify_seconds(points, constants, batch, context)
     # the last stage drafts while the others wait for their turn
     drafts = draft_seconds(points, constants, batch, context) * points.stages
     return (verify + drafts) * pipeline_loss(points)
 
 
 def verify_seconds(
-    points: P.Points, constants: Constants, batch: Requests, context: Tokens, terms: StepTerms
-) -> Seconds:
-    """A verify step of these terms, with what attention that walks the context takes longer."""
-    verify, scale = terms.total, at(constants.verify_scale, points)
-    if (scale != 1).any():
-        one = np.ones_like(batch)
-        plain = step_seconds(points, constants, batch, one, False, context).total
-        verify = plain + scale * np.fmax(verify - plain, 0)
+    points: P.Points, constants: Constants, batch: Requests, context: Tokens
+) -> tuple[Seconds, Floats]:
+    """A verify step with what attention that walks the context takes longer, and the experts that
+    it reads per layer.
+    """
+    scale = at(constants.verify_scale, points)
+    tokens = np.stack([points.verify_tokens, np.ones_like(batch)][: 1 + (scale != 1).any()])
+    terms = step_seconds(points, constants, batch, tokens, _VERIFIES[: len(tokens)], context)
+    verify, plain = terms.total[0], terms.total[-1]
+    verify = plain + scale * np.fmax(verify - plain, 0)
     walk = serial_attention_seconds(points, constants, context)
-    return np.asarray(verify + np.fmax(walk - terms.attention, 0))
+    return verify + np.fmax(walk - terms.attention[0], 0), terms.distinct_experts[0]

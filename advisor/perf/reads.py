@@ -65,6 +65,7 @@ def attention_seconds(
     return soft_max(read, ops / rate)
 
 
+@P.kept
 def _is_latent(p: P.Points) -> P.Mask:
     """Whether a layer's keys and values are as many as MLA's (N,)."""
     return np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), LATENT)
@@ -105,7 +106,7 @@ def union(experts: Floats, topk: Floats, tokens: Tokens, skew: float = 0.0) -> F
     """
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
     weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
-    left = np.zeros_like(share)
+    left = np.zeros(np.broadcast(share, tokens).shape)
     for weight in weights:
         missed = np.minimum(weight * share, MOST_SHARE)
         np.log1p(np.negative(missed, out=missed), out=missed)
@@ -135,6 +136,7 @@ def busiest_reads(p: P.Points, distinct: Floats) -> Floats:
     return np.where((ranks > 1) & (distinct > 0), most / np.fmax(share, np.finfo(float).eps), 1.0)
 
 
+@P.kept
 def busiest_tokens(p: P.Points, c: Constants) -> Floats:
     """Time that the busiest rank computes with whole experts, over that of an equal share with a
     part of each (N,).

@@ -19,7 +19,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
-from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
+from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.prompt_queue import Prompts, prompts, sizes
 
@@ -74,13 +74,37 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     return Prefill(small, low, np.fmax(slope, 0.0), low - held)
 
 
-def replay(points: P.Points, constants: Constants, tau: Tokens, arm: Arm = "spec") -> ServedLoad:
+class Queue(NamedTuple):
+    """What an arm's steps do not change: its load, what its prompts cost and how they meet."""
+
+    load: L.Load
+    line: Prefill
+    meet: Prompts
+
+    def take(self, rows: Mask) -> Queue:
+        """That of some of the points (M,)."""
+        load, line, meet = ([column[rows] for column in part] for part in self)
+        return Queue(L.Load._make(load), Prefill._make(line), Prompts._make(meet))
+
+
+def queue(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Queue:
+    """That of filled points in one arm."""
+    load = L.load(p, c, tau, spec)
+    return Queue(load, prefill_line(p, c, load, spec), prompts(load, sizes(p, c, load, spec)))
+
+
+def replay(
+    points: P.Points,
+    constants: Constants,
+    tau: Tokens,
+    arm: Arm = "spec",
+    known: Queue | None = None,
+) -> ServedLoad:
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
-    for "base". Rates in tokens/s and times in seconds.
+    for "base". Rates in tokens/s and times in seconds. `known`: the arm's queue.
     """
     p, c, spec = imputation.impute(points), constants, arm == "spec"
-    load = L.load(p, c, tau, spec)
-    line, meet = prefill_line(p, c, load, spec), prompts(load, sizes(p, c, load, spec))
+    load, line, meet = known or queue(p, c, tau, spec)
     first = 1 - meet.later_share
     waiting = first * meet.wait_first + meet.later_share * meet.wait_later
     waiting = np.where(load.mixed, waiting + load.ahead, 0.0)

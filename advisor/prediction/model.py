@@ -115,9 +115,10 @@ def loop(
     constants: Constants,
     tau: Tokens,
     plain_run: schedule.ServedLoad | None = None,
+    queued: schedule.Queue | None = None,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """(log speed-up, log value without speculation) by metric; in tok/s, TPOT and TTFT in ms."""
-    spec = schedule.replay(full, constants, tau, "spec")
+    spec = schedule.replay(full, constants, tau, "spec", queued)
     base = plain_run or schedule.replay(full, constants, tau, "base")
     late = serial_drafting(full, constants)
     gain, plain = {}, {}
@@ -206,11 +207,13 @@ class Model(Record):
 
         def price(part: arrays.Points, constants: Constants, here: Mask, same: bool) -> Floats:
             base = schedule.ServedLoad(*(served[here] for served in plain)) if same else None
-            by_metric = loop(part, constants, belief.tau[here], base)[0]
+            prompts = queued.take(here) if same else None
+            by_metric = loop(part, constants, belief.tau[here], base, prompts)[0]
             return np.stack([of_metric(by_metric, metric[here]) for metric in metrics])
 
         plain = schedule.replay(full, self.constants, belief.tau, "base")
-        by_metric = loop(full, self.constants, belief.tau, plain)[0]
+        queued = schedule.queue(full, self.constants, belief.tau, True)
+        by_metric = loop(full, self.constants, belief.tau, plain, queued)[0]
         physics = np.stack([of_metric(by_metric, metric) for metric in metrics])
         median, between = switches.mix_states(full, self.constants, physics, price)
         reasons = spread.reasons(points, full, belief, self.constants, between, metrics)

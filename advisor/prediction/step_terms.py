@@ -34,10 +34,10 @@ def terms(full: arrays.Points, model: Model) -> dict[str, Floats]:
     one, c = np.ones(len(batch)), model.constants
     plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
     own = physics.step_seconds(full, c, batch, one, False, context).total
-    verify = physics.step_seconds(full, c, fewer, full.verify_tokens, True, context)
+    verify, experts = physics.verify_seconds(full, c, fewer, context)
     draft = physics.draft_seconds(full, c, fewer, context)
-    # with what serial attention and lost graphs add
-    cycle = physics.verify_seconds(full, c, fewer, context, verify) + draft
+    # with what lost graphs add
+    cycle = verify + draft
     cycle = cycle + prompt_cost.eager_seconds(full, c, fewer, cycle)
     scale = plain.total / own
     seconds = {
@@ -52,7 +52,7 @@ def terms(full: arrays.Points, model: Model) -> dict[str, Floats]:
         ),
     }
     terms = {name: 1e3 * value for name, value in seconds.items()}
-    terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
+    terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, experts
     terms["requests_base"], terms["requests_verify"] = batch, fewer
     return terms
 

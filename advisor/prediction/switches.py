@@ -41,8 +41,8 @@ LEAST_GAP = 0.005  # log ratio below which two states are one
 
 
 class Switch(NamedTuple):
-    """One mechanism: its probability, the constants without it, where it counts, and whether the
-    run without speculation is the same in both states.
+    """One mechanism: its probability, the constants without it, where it counts, and whether it
+    changes the steps with drafts alone: neither the run without speculation nor what prompts take.
     """
 
     threshold: str
