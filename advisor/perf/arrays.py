@@ -264,7 +264,7 @@ class Points:
         return self.once(("method", names), lambda: mask(self.method, METHODS, names))
 
 
-def kept(work_out: Callable[[Points, *Others], Made]) -> Callable[[Points, *Others], Made]:
+def memoize(work_out: Callable[[Points, *Others], Made]) -> Callable[[Points, *Others], Made]:
     """A function of points, and of constants, whose value is kept with the points."""
 
     @wraps(work_out)

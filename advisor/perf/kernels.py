@@ -83,7 +83,7 @@ _MATRIX_CORES = sourced(
 )
 
 
-@P.kept
+@P.memoize
 def dense_limit(p: P.Points) -> Floats:
     """Most tokens of one step that dense weights meet in the vector kernel (N,)."""
     limit = np.full(len(p), LONGEST)

@@ -121,7 +121,7 @@ def _by_path(values: ByPath) -> Floats:
     return np.array(values)
 
 
-@P.kept
+@P.memoize
 def read_rate(p: P.Points, c: Constants) -> Floats:
     """Bytes/s at which all devices of a replica read weights, states and caches (N,)."""
     swift = p.is_arch(*_WGMMA) & p.is_path(*SERVER_PATHS)
@@ -130,7 +130,7 @@ def read_rate(p: P.Points, c: Constants) -> Floats:
     return np.asarray(p.bw * p.tp * np.where(swift, swifter, share), dtype=np.float64)
 
 
-@P.kept
+@P.memoize
 def layer_launch(p: P.Points, c: Constants) -> Floats:
     """Seconds that launching one layer takes, without its experts (N,)."""
     wide = p.is_path(*SERVER_PATHS) & (p.quant_family == P.QUANT_FAMILIES.index("bf16"))
@@ -150,7 +150,7 @@ def soft_max(a: Floats, b: Floats) -> Floats:
     return np.hypot(a, b)
 
 
-@P.kept
+@P.memoize
 def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     """Matrix rates of one device, FLOP/s, for mixer weights and for FFN or expert weights."""
     fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
@@ -165,7 +165,7 @@ def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     return np.fmax(mixer, LEAST_RATE), np.fmax(ffn, LEAST_RATE)
 
 
-@P.kept
+@P.memoize
 def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     """FLOP/s of all devices of a layer in the matrix-vector kernels of llama.cpp and MLX (N,)."""
     lanes, unpack = _LANES[p.arch], _UNPACKING[p.quant_family]
@@ -190,7 +190,7 @@ def tile_overhead(p: P.Points, c: Constants) -> Floats:
     return np.asarray(at(c.mmq_fixed, p) * np.where(dp4a, c.mmq_fixed_dp4a, 1.0))
 
 
-@P.kept
+@P.memoize
 def prompt_rate(p: P.Points) -> Floats:
     """FLOP/s of one device in llama.cpp and MLX on a long prompt (N,): as published for its
     architecture, and never more than the device computes in 16 bits, or in 8 on NVIDIA cards that
@@ -206,13 +206,13 @@ def prompt_rate(p: P.Points) -> Floats:
     return bounded
 
 
-@P.kept
+@P.memoize
 def gemm_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that matrix products reach, 0 to 1 (N,)."""
     return np.where(p.is_arch(*_WGMMA), c.mfu_gemm_wgmma, c.mfu_gemm)
 
 
-@P.kept
+@P.memoize
 def attention_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that attention reaches: more with wgmma on Hopper and B200."""
     return np.where(p.is_arch(*_WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
@@ -227,7 +227,7 @@ def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
     )
 
 
-@P.kept
+@P.memoize
 def pipeline_loss(p: P.Points) -> Floats:
     """How much longer a pipeline's steps take than its stages' work: they wait for each other."""
     return np.asarray(_STAGE_LOSS ** np.log2(p.stages))

@@ -65,7 +65,7 @@ def attention_seconds(
     return soft_max(read, ops / rate)
 
 
-@P.kept
+@P.memoize
 def _is_latent(p: P.Points) -> P.Mask:
     """Whether a layer's keys and values are as many as MLA's (N,)."""
     return np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), LATENT)
@@ -136,7 +136,7 @@ def busiest_reads(p: P.Points, distinct: Floats) -> Floats:
     return np.where((ranks > 1) & (distinct > 0), most / np.fmax(share, np.finfo(float).eps), 1.0)
 
 
-@P.kept
+@P.memoize
 def busiest_tokens(p: P.Points, c: Constants) -> Floats:
     """Time that the busiest rank computes with whole experts, over that of an equal share with a
     part of each (N,).
