@@ -19,8 +19,8 @@ from advisor.advice.explore.within import objectives, users_within, with_costs
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
 from advisor.advice.spoken import split_count
-from advisor.cli.base import HELP, form_option, import_extra, option, path_type, say, with_options
-from advisor.cli.options import question_options
+from advisor.cli.base import HELP, form_option, import_extra, option, path_type, say
+from advisor.cli.options import LIMITS_AND_COST, click_options, question_options
 from advisor.cli.recommend import machine_option, paper, write
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
@@ -31,19 +31,7 @@ from advisor.render.explore.plan_compose import plan_compose
 from advisor.render.explore.text import sweep_text
 from advisor.render.objects import text_of
 
-objective_options = with_options(
-    option(
-        "users-within within",
-        "Find the largest concurrency within limits: tpot=50ms,ttft=2s.",
-        metavar="LIMITS",
-    ),
-    option("price", "Price of the machine, 2.10/h: adds cost per million.", metavar="X/h"),
-    option(
-        "watts",
-        "Power of the machine: adds energy per million tokens.",
-        click.FloatRange(0, 1e6, min_open=True),
-    ),
-)
+objective_options = click_options(LIMITS_AND_COST)
 text_or_json = form_option("text", "json", text="Output format.")
 _VARY = "Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; repeatable."
 

@@ -1,11 +1,13 @@
-"""The options of a question; names (hardware, model, quant, version) are left to the knowledge."""
+"""The options of a question: one list for the command line, the page, the API and agents. Names
+(hardware, model, quant, version) are left to the knowledge.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
 
@@ -73,7 +75,6 @@ class Number(NumberType):
         """Return the number; fail where it is none or outside the limits. A range of requests is
         a question of its own to `recommend`: both ends.
         """
-        kind = "a whole number" if self.whole else "a number"
         value = written_count(value) if self.whole else value
         if self.whole and (ends := RANGE.fullmatch(str(value).strip())):
             name = param.opts[-1].lstrip("-") if param is not None else "NAME"
@@ -88,11 +89,11 @@ class Number(NumberType):
         try:
             number = int(value) if self.whole else float(value)
         except (TypeError, ValueError, OverflowError):
-            self.fail(f"'{excerpt(value, 40)}' is not {kind}", param, ctx)
-        if not (self.low <= number <= self.high and isfinite(number)):
-            self.fail(
-                f"{excerpt(value, 40)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx
-            )
+            number = nan
+        if not self.low <= number <= self.high:
+            kind = "a whole number" if self.whole else "a number"
+            limits = f"from {self.low:,} to {self.high:,}"
+            self.fail(f"'{excerpt(value, 40)}' is not {kind} {limits}", param, ctx)
         return number
 
 
@@ -179,57 +180,78 @@ def once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     return values[0] if values else None
 
 
-_FIELDS = get_type_hints(Request)
+class Row(NamedTuple):
+    """One option as the command line, the page, the API and the tools for agents have it."""
+
+    flag: str
+    name: str  # of its value: a field of Request, where it is one
+    text: str
+    kind: Any = None  # type of click; bool; None: text
+    default: Any = None
+
+
+FIELDS = get_type_hints(Request)
 _TOKENS = ("ctx_tokens", "output_tokens", "max_model_len")
 _NAMED = {"hw": "hardware", "model": "model", "quant": "quant", "engine": "engine"}
+_METAVARS = {"kv-cache-dtype": "TYPE", "engine-version": "VERSION", "workload": "WORD",
+             "users-within": "LIMITS", "price": "X/h"}  # fmt: skip
 
 
-def _option(
-    names: str, text: str, kind: Any = None, *, defaults: bool = True, **more: Any
-) -> Option:
-    """An option with type, limits and default of its field of Request, unless told in the text."""
-    flag, *rest = names.split()
-    name = rest[-1] if rest else flag.replace("-", "_")
-    words = (f"--{flag}", *rest)
-    hint = next((part for part in get_args(_FIELDS.get(name)) if part in (int, float, bool)), None)
-    hint = hint or _FIELDS.get(name)
-    if hint is bool:
-        return click.option(f"--{flag}/--no-{flag}", default=None, help=text)
-    choices = _words_of(name)
-    default = Request.model_fields.get(name)
-    if defaults and isinstance(default, int | float | str) and "[default" not in text:
-        more |= {"default": default, "show_default": not isinstance(default, float)}
+def _rows(text: str, kinds: Mapping[str, Any]) -> dict[str, Row]:
+    """Options by flag from lines `FLAG [NAME]: help`, with type, limits and default of the field of
+    that name; `kinds` of those that are none.
+    """
+    rows = {}
+    for line in text.replace("\n  ", " ").splitlines():
+        names, _, words = line.partition(": ")
+        flag, *rest = names.split()
+        name = rest[0] if rest else flag.replace("-", "_")
+        field = Request.model_fields.get(name)
+        chosen = "[default" in words or not isinstance(field, int | float | str)
+        default = None if chosen else field
+        rows[flag] = Row(flag, name, words, kinds.get(flag, _kind(name)), default)
+    return rows
+
+
+def _kind(name: str) -> Any:
+    """What the values of a field are: limits, words, a switch, or text (None)."""
+    hint = FIELDS.get(name)
+    parts = (hint, *get_args(hint))
     if name in LIMITS:
-        kind = (
-            Tokens(*LIMITS[name]) if name in _TOKENS else Number(*LIMITS[name], whole=hint is int)
-        )
-    elif choices:
-        kind = (kind or click.Choice)(choices, case_sensitive=False)
-    elif flag in _NAMED:
-        more = {"shell_complete": complete_names(_NAMED[flag]), "metavar": "NAME", **more}
-    return click.option(*words, type=kind, help=text, **more)
+        low, high = LIMITS[name]
+        return Tokens(low, high) if name in _TOKENS else Number(low, high, whole=int in parts)
+    words = next((get_args(part) for part in parts if get_origin(part) is Literal), ())
+    if words:
+        choice = _DraftWord if name == "method" else click.Choice
+        return choice(words, case_sensitive=False)
+    return bool if bool in parts else None
 
 
-def _words_of(name: str) -> tuple[str, ...]:
-    """The words that a field takes; none where it takes others."""
-    hint = _FIELDS.get(name)
-    kinds = [part for part in (hint, *get_args(hint)) if get_origin(part) is Literal]
-    return get_args(kinds[0]) if kinds else ()
+def click_options(rows: Mapping[str, Row], flags: str = "", *, defaults: bool = True) -> Option:
+    """These options (all, if none is named), in the order of the help. Without `defaults` what is
+    not told is None.
+    """
+    return with_options(*(_click(rows[x], defaults) for x in flags.split() or rows))
 
 
-def _table(text: str, more: Mapping[str, Any], *, defaults: bool = True) -> Option:
-    """Options from lines `FLAG [FIELD]: help`, in the order of the help; `more` by flag."""
-    rows = (row.partition(": ") for row in text.replace("\n  ", " ").splitlines())
-    return with_options(
-        *(
-            _option(names, words, defaults=defaults, **more.get(names.split()[0], {}))
-            for names, _, words in rows
-        )
-    )
+def _click(row: Row, defaults: bool) -> Option:
+    words = (f"--{row.flag}", row.name)
+    text = row.text if defaults else row.text.partition("  [default")[0]
+    if row.kind is bool:
+        return click.option(f"--{row.flag}/--no-{row.flag}", default=None, help=text)
+    more: dict[str, Any] = {}
+    if defaults and row.default is not None:
+        more = {"default": row.default, "show_default": not isinstance(row.default, float)}
+    if row.flag in _NAMED:
+        more |= {"shell_complete": complete_names(_NAMED[row.flag]), "metavar": "NAME"}
+    if row.flag == "hw":
+        more |= {"multiple": True, "callback": once}
+    if row.flag in _METAVARS:
+        more["metavar"] = _METAVARS[row.flag]
+    return click.option(*words, type=row.kind, help=text, **more)
 
 
-_VERSION, _WORD = {"metavar": "VERSION"}, {"metavar": "WORD"}
-question_options = _table(
+QUESTION = _rows(
     f"""\
 hw: Hardware, e.g. gb10, 3090, h100; auto detects this machine.
 gpus: Total number of GPUs  [default: --tp, else 1]
@@ -264,31 +286,28 @@ max-model-len: Maximum tokens of a request: 32k  [default: what fits in memory]
 gpu-memory-utilization memory_fraction: Share of GPU memory the server may use, 0.05 to 1.
 kv-cache-dtype: KV cache type: fp8, q8_0, auto  [default: 16 bit]
 """,
-    {
-        "hw": {"multiple": True, "callback": once},
-        "method": {"kind": _DraftWord},
-        "acceptance": {"kind": Rates()},
-        "kv-cache-dtype": {"metavar": "TYPE"},
-        "engine-version": _VERSION,
-        "workload": _WORD,
-    },
+    {"acceptance": Rates()},
 )
-setting_options = _table(  # what benchmark files were measured on
+LIMITS_AND_COST = _rows(
     """\
-hw hardware: Hardware of the benchmark, e.g. gb10, 3090, h100.
-gpus: Total number of GPUs.
-tp: Tensor-parallel ranks.
-model: Model  [default: what the files or the launch state]
-quant: Quantisation.
-engine: vllm, sglang or llama-server  [default: what the files state]
-engine-version: Engine release of the benchmark.
-method: Draft method  [default: what the files state, else mtp]
-k: Draft tokens per step  [default: what the files state]
-workload: Kind of prompts.
+users-within within: Objectives in one, for the largest concurrency within them: tpot=50ms,ttft=2s.
+price: Price of the machine, 2.10/h: adds cost per million.
+watts: Power of the machine: adds energy per million tokens.
 """,
-    {"k": {"kind": Number(1, 31, whole=True)}, "engine-version": _VERSION, "workload": _WORD},
-    defaults=False,
+    {"watts": Number(0.001, 1e6)},
 )
-goal_option = _option(
-    "goal", "Metric that the verdict is by  [default: output tok/s]", defaults=False
-)
+
+
+def _part(flags: str) -> dict[str, Row]:
+    return {flag: QUESTION[flag] for flag in flags.split()}
+
+
+CHECKED = _part("hw gpus concurrency ctx output-tokens workload engine-version")
+CHECKED["ctx"] = CHECKED["ctx"]._replace(name="ctx")
+SETTING = {  # what benchmark files were measured on; what is not told is as they state it
+    "hw": QUESTION["hw"]._replace(name="hardware"),
+    **_part("gpus tp model quant engine engine-version method workload"),
+    **_rows("k: Draft tokens per step.", {"k": Number(1, 31, whole=True)}),
+}
+question_options = click_options(QUESTION)
+setting_options = click_options(SETTING, defaults=False)

@@ -17,7 +17,7 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.watching import advise, observe
 from advisor.cli.base import HELP, form_option, option, path_type, say, with_options
-from advisor.cli.options import goal_option, setting_options
+from advisor.cli.options import QUESTION, click_options, setting_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option, metrics_option
 from advisor.domain.nouns import AdvisorError
@@ -71,7 +71,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 @click.argument("on", type=FILE, required=False)
 @more_runs
 @setting_options
-@goal_option
+@click_options({"goal": QUESTION["goal"]}, defaults=False)
 @form_option("text", "json")
 def ab(
     off: Path,

@@ -12,7 +12,7 @@ import click
 
 from advisor.advice.questions import advice_for, no_mtp_answer, policy_for
 from advisor.cli.base import HELP, form_option, option, say, with_options
-from advisor.cli.options import question_options
+from advisor.cli.options import LIMITS_AND_COST, click_options, question_options
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.domain.shell import shell_word
 from advisor.knowledge import store as knowledge
@@ -36,8 +36,7 @@ machine_option = with_options(
 @click.command(context_settings=HELP)
 @question_options
 @machine_option
-@option("users-within within", "Objectives in one: tpot=50ms,ttft=2s.", metavar="LIMITS")
-@option("price", "Price of the machine, 2.10/h: adds cost per million.", metavar="X/h")
+@click_options(LIMITS_AND_COST, "users-within price")
 @form_option("text", *FORMS, text="Output format.")
 @option("explain", "Print all reasons, findings, memory, evidence and sources.", bool)
 @option("quiet", "Print one line: decision, k, gain, probability.", bool)

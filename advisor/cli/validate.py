@@ -12,7 +12,7 @@ import click
 
 from advisor.advice.spoken import split_count
 from advisor.cli.base import HELP, form_option, option, say
-from advisor.cli.options import WORKLOADS, Number, Tokens, complete_names
+from advisor.cli.options import CHECKED, click_options
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import json_text
 from advisor.lint.report import no_launch_message, with_unread
@@ -21,7 +21,6 @@ from advisor.lint.validate import validate as check_files
 if TYPE_CHECKING:
     from advisor.lint.report import Report
 
-_CONTEXT = "hw gpus concurrency ctx output_tokens workload engine_version select ignore"
 RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
 
@@ -72,7 +71,8 @@ def _check(options: dict[str, Any], **read: Any) -> Report:
 
 def context_of(options: dict[str, Any]) -> dict[str, Any]:
     """What the caller tells beside the files."""
-    wanted = {name: options[name] for name in _CONTEXT.split() if options[name]}
+    names = [*(row.name for row in CHECKED.values()), "select", "ignore"]
+    wanted = {name: options[name] for name in names if options[name]}
     if wanted.get("hw") == "auto":
         from advisor.knowledge.detect import detect  # start-up: only for this option
 
@@ -166,17 +166,7 @@ def _codes(
 )
 @option("ignore", "Skip these codes or families.", multiple=True, callback=_codes)
 @option("fail-on", "Lowest severity that exits with 1.", list(RANK), default="error")
-@option(
-    "hw",
-    "Hardware, as in `advisor hardware`; auto detects this machine.",
-    shell_complete=complete_names("hardware"),
-)
-@option("gpus", "Number of GPUs.", Number(1, 1024, whole=True))
-@option("concurrency", "Concurrent requests.", Number(1, 100_000, whole=True))
-@option("ctx", "Prompt tokens per request: 2048, 32k.", Tokens(1, 10_000_000))
-@option("output-tokens", "Output tokens per request.", Tokens(1, 10_000_000))
-@option("workload", None, WORKLOADS)
-@option("engine-version", "Engine release; overrides the file's.")
+@click_options(CHECKED, defaults=False)
 @option("diff", "Show what --fix would change; change nothing.", bool)
 @option("fix", "Apply the safe fixes in place.", bool)
 @option("unsafe-fixes", "Apply (with --diff: show) the other fixes as well.", bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, get_args
@@ -107,7 +108,10 @@ def fields(
             options = options if default else [("", sheet or hint), *options]
             if value not in dict(options):  # as typed: "vllm@0.25.1"
                 options = [(value, value), *options]
-        number = "float" in str(field.annotation)
+        type_name = str(field.annotation)
+        mode = (
+            "decimal" if "float" in type_name else "numeric" if _WHOLE.search(type_name) else "text"
+        )
         made.append(
             {
                 "name": name,
@@ -119,7 +123,7 @@ def fields(
                 "options": options,
                 "list": name in _SUGGESTED,
                 "size": size if sheet is None else "half" if name in _SUGGESTED else "",
-                "mode": "decimal" if number else "numeric" if name in _COUNTS else "text",
+                "mode": mode,
                 "wrong": name == wrong,
             }
         )
@@ -144,6 +148,7 @@ def _engines() -> Options:
     return _same(engine for engine in get_args(Engine) if traits(engine).writable)
 
 
+_WHOLE = re.compile(r"\bint\b")
 _KINDS = {"hardware": "hw", "models": "model", "engines": "engine", "quantisations": "quant"}
 KNOWN = tuple(_KINDS)
 
@@ -162,7 +167,6 @@ def _same(words: Iterable[str]) -> Options:
     return [(word, word) for word in words]
 
 
-_COUNTS = ("gpus", "tp", "concurrency", "acceptance_k", "k")
 _SUGGESTED = ("hw", "model")  # typed as on the command line; the known names are suggestions
 _CHOICES: dict[str, Callable[[], Options]] = {
     "hw": _hardware,

@@ -8,8 +8,16 @@ from typing import Any, Literal
 
 from advisor.advice.plans import topology
 from advisor.advice.recommend import launch_text as launch_of
+from advisor.cli.options import SETTING, Row
 from advisor.cli.serve import answers
-from advisor.cli.serve.question import FieldError, PricedQuestion, Question, about, check_fields
+from advisor.cli.serve.question import (
+    FieldError,
+    PricedQuestion,
+    Question,
+    about,
+    check_fields,
+    form_base,
+)
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText, Plan
 from advisor.domain.shell import shell_word
 from advisor.engines.traits import traits
@@ -23,23 +31,18 @@ WIDTH = 92  # of the command, characters
 _PLANS, _LAUNCHES = ("plan", "plan_off", "candidate"), ("launch", "launch_off", "launch_on")
 
 
-def _set(key: str) -> Any:
-    return about(f"Of the launch: {KEYS[key][1]}", max_length=300)
+_WANTED = [
+    Row("k", "k", "Of the launch: draft tokens a step; default: the answer's", SETTING["k"].kind),
+    *(Row(key, key, f"Of the launch: {meaning}") for key, (_, meaning) in KEYS.items()),
+]
 
 
-class LaunchQuestion(PricedQuestion):
+class LaunchQuestion(form_base(_WANTED, base=PricedQuestion)):  # type: ignore[misc]
     """A question, and what is wanted of its launch."""
 
-    k: int | None = about("Of the launch: draft tokens a step; default: the answer's", ge=1, le=31)
     speculation: Literal["on", "off"] | None = about("Of the launch; default: as answered")
     parsers: Literal["off"] | None = about("Of the launch: off is without tool and text parsers")
     key: Literal["on"] | None = about("Of the launch: on takes requests with an API key only")
-    host: str | None = _set("host")
-    port: str | None = _set("port")
-    image: str | None = _set("image")
-    claim: str | None = _set("claim")
-    namespace: str | None = _set("namespace")
-    monitor: str | None = _set("monitor")
 
     def settings(self) -> tuple[tuple[str, str], ...]:
         """What is set of the file, as `--set` takes it. Raises FieldError."""

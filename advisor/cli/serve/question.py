@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+import click
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from advisor.advice.explore import within
 from advisor.advice.explore.values import Rate
-from advisor.cli.options import RANGE, written_count, written_tokens
-from advisor.domain import nouns
-from advisor.domain.nouns import LIMITS, MAX_POSITIONS, AdvisorError, UnknownFact
+from advisor.cli.options import LIMITS_AND_COST, QUESTION, RANGE, Number, Rates, Row
+from advisor.domain.nouns import MAX_POSITIONS, AdvisorError, UnknownFact
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
 from advisor.domain.spelling import nearest_word
 
-DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
-Machine = Annotated[str, Field(max_length=40)]
 
 
 def about(text: str, default: Any = None, **more: Any) -> Any:
     """A field with its description."""
     return Field(default, description=text, **more)
-
-
-def limit_field(name: str, text: str, default: Any = None, alias: str | None = None) -> Any:
-    """A field with the limits that Request has; infinity and NaN are beyond each of them."""
-    low, high = LIMITS[name]
-    return about(text, default, ge=low, le=high, alias=alias)
-
-
-def _rates(value: Any) -> Any:
-    """0.82,0.63 as the option has it."""
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-
-
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-_RATES = Field(min_length=1, max_length=MAX_POSITIONS)
-Rates = Annotated[tuple[Share, ...], _RATES, BeforeValidator(_rates)]
 
 
 class FieldError(AdvisorError):
@@ -66,15 +58,6 @@ _FACTS = {
     "engine": "engine",
     "engine version": "engine_version",
 }
-_HINTS = get_type_hints(nouns.Request)
-_REAL = {name for name in LIMITS if float in (_HINTS[name], *get_args(_HINTS[name]))}
-_TOKENS = {  # fields of forms, and the limits that they have
-    **dict.fromkeys(("ctx", "ctx_tokens", "prompt"), "ctx_tokens"),
-    **dict.fromkeys(("output", "output_tokens"), "output_tokens"),
-}
-_COUNTS = {*LIMITS, "k"} - {*_REAL, *_TOKENS}
-
-
 _ALSO = {  # names that people and agents give to fields
     "hardware": "hw",
     "users": "concurrency",
@@ -83,19 +66,7 @@ _ALSO = {  # names that people and agents give to fields
     "context": "ctx",
     "quantization": "quant",
     "num_gpus": "gpus",
-    "within": "users_within",
-    "mix": "text",
 }
-
-
-def read_written(name: str, value: Any) -> Any:
-    """A value of a form as the command line takes it: "16 users", "32k"."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if name in _TOKENS:
-        return written_tokens(written_count(text))
-    return written_count(text) if name in _COUNTS else text
 
 
 def fields_of(kind: type[BaseModel]) -> dict[str, Any]:
@@ -123,56 +94,70 @@ class FormFields(BaseModel):
             found = RANGE.fullmatch(load.strip()) if isinstance(load, str) else None
             ends = found.groups() if found else load if isinstance(load, tuple) else ()
             named |= dict(zip(("concurrency_from", "concurrency"), ends, strict=False))
-        written = {key: read_written(key, value) for key, value in named.items()}
-        return {key: value for key, value in written.items() if value is not None and value != ""}
+        given = {k: v.strip() if isinstance(v, str) else v for k, v in named.items()}
+        return {key: value for key, value in given.items() if value is not None and value != ""}
 
 
-class Question(FormFields):
+def form_base(rows: Iterable[Row], *, defaults: bool = False, base: Any = FormFields) -> Any:
+    """A form with these options as fields. Without `defaults` what is not told is None; a default
+    of `...` has to be told.
+    """
+    fields: dict[str, Any] = {}
+    for row in rows:
+        default = row.default if defaults or row.default is ... else None
+        said, _, chosen = row.text.partition("  [")
+        said = said.rstrip(".") + (f"; {chosen.rstrip(']')}" if defaults and chosen else "")
+        said = re.sub("--([a-z-]+)", lambda found: found[1].replace("-", "_"), said)
+        flag = row.flag.replace("-", "_")
+        more = {} if flag == row.name else {"alias": flag}
+        kind = _annotation(row)
+        kind = kind if default is not None else kind | None
+        fields[row.name] = (kind, about(said, default, **more))
+    return create_model("Declared", __base__=base, **fields)
+
+
+def _annotation(row: Row) -> Any:
+    """The type of an option's values: what click reads of a text, within the same limits."""
+    kind = row.kind
+    if isinstance(kind, Number):
+        plain: Any = int if kind.whole else float
+        limits = Field(ge=kind.low, le=kind.high, allow_inf_nan=None if kind.whole else False)
+        return Annotated[plain, limits, BeforeValidator(partial(_read, kind))]
+    if isinstance(kind, Rates):
+        share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+        many = Field(min_length=1, max_length=MAX_POSITIONS)
+        return Annotated[tuple[share, ...], many, BeforeValidator(partial(_read, kind))]
+    if isinstance(kind, click.Choice):
+        return Literal[tuple(kind.choices)]
+    return bool if kind is bool else Name
+
+
+def _read(kind: click.ParamType[Any], value: Any) -> Any:
+    """A value as the command line reads it: "16 users", "32k"; a list is left to its own type."""
+    if not isinstance(value, str | int | float):
+        return value
+    try:
+        return kind.convert(str(value), None, None)
+    except click.UsageError as error:
+        raise ValueError(error.message) from None
+
+
+_ALONE = {"pp", "ep", "gpus-per-machine", "max-num-seqs", "max-model-len",
+          "gpu-memory-utilization", "kv-cache-dtype"}  # fmt: skip  # of the command line alone
+_ASKED = [
+    *(row for flag, row in QUESTION.items() if flag not in _ALONE),
+    Row("machine", "machine", "Your machine, from `advisor calibrate`"),
+    QUESTION["concurrency"]._replace(
+        flag="concurrency_from",
+        name="concurrency_from",
+        text="The least of a range of requests at once that one launch serves",
+        default=None,
+    ),
+]
+
+
+class Question(form_base(_ASKED, defaults=True)):  # type: ignore[misc]
     """The options of `advisor recommend`."""
-
-    hw: Name | None = about("Hardware: an id, an alias, or auto for this machine")
-    gpus: int | None = limit_field("gpus", "Total number of GPUs; default: tp, else 1")
-    tp: int | None = limit_field("tp", "Tensor-parallel ranks per replica")
-    interconnect: nouns.Interconnect | None = about("Link between the GPUs")
-    model: Name = about("Model: an id, an alias or a repository", DEFAULT_MODEL)
-    quant: Name | None = about("Quantisation; default: the best that fits")
-    engine: Name | None = about(
-        f"One of {', '.join(get_args(nouns.Engine))}; with a version: vllm@0.25.1"
-    )
-    engine_version: Name | None = about("Release; default: the newest known")
-    method: nouns.DraftMethod | None = about("How to draft; default: the model's head")
-    concurrency: int = limit_field("concurrency", "Requests at once", 1)
-    concurrency_from: int | None = limit_field(
-        "concurrency", "The least of a range of requests at once that one launch serves"
-    )
-    ctx_tokens: int = limit_field("ctx_tokens", "Prompt tokens per request", 2048, "ctx")
-    output_tokens: int = limit_field("output_tokens", "Answer tokens per request", 512)
-    workload: nouns.Workload = about("Kind of text", "mixed")
-    thinking: bool | None = about("Whether the model reasons first")
-    temperature: float | None = limit_field("temperature", "Sampling temperature")
-    prefix_share: float = limit_field(
-        "prefix_share", "Part of the prompt that requests share, 0 to 1", 0.0
-    )
-    output_spread: float | None = limit_field(
-        "output_spread", "How far answer lengths vary, 0 (one length) to 0.95"
-    )
-    acceptance: Rates | None = about(
-        "Measured acceptance by draft position, each given the one before"
-    )
-    acceptance_length: float | None = limit_field(
-        "acceptance_length", "Measured tokens per step, bonus token included"
-    )
-    acceptance_k: int | None = limit_field(
-        "acceptance_k", "The k at which acceptance_length was measured"
-    )
-    goal: nouns.Goal = about("What counts", "balanced")
-    max_ttft_ms: float | None = limit_field(
-        "max_ttft_ms", "Objective: the longest time to the first token, in ms"
-    )
-    max_tpot_ms: float | None = limit_field(
-        "max_tpot_ms", "Objective: the longest time per output token, in ms"
-    )
-    machine: Machine | None = about("Your machine, from `advisor calibrate`")
 
     def as_options(self) -> dict[str, Any]:
         """The options of the question as the command line parses them."""
@@ -213,19 +198,13 @@ class Question(FormFields):
         return " ".join(words)
 
 
-class PricedQuestion(Question):
+class PricedQuestion(form_base(LIMITS_AND_COST.values(), base=Question)):  # type: ignore[misc]
     """A question with its limits in one text, and what the machine costs and draws."""
-
-    users_within: Name | None = about("The most requests at once within tpot=50ms,ttft=2s")
-    price: str | None = about(
-        "Price of the whole machine, 2.10/h or 2.10: cost per million tokens", max_length=40
-    )
-    watts: float | None = about("Power of the whole machine", gt=0, le=1e6, allow_inf_nan=False)
 
     def limits(self) -> dict[str, float]:
         """The fields of a request that `users_within` stands for. Raises FieldError."""
         with _name_field("users_within"):
-            return within.objectives(self.users_within) if self.users_within else {}
+            return within.objectives(self.within) if self.within else {}
 
     def rate(self) -> Rate:
         """What the machine costs and draws. Raises FieldError."""
@@ -275,16 +254,13 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldErr
     ]
     name = place[0] if place else "the question"
     got = excerpt(first.get("input"), 40)
-    field = _TOKENS.get(name, name)
     text = f"{name}: '{got}': {first['msg'][:1].lower()}{first['msg'][1:]}"
     if first["type"] == "extra_forbidden":
         text = f"there is no field '{excerpt(name, 40)}'{_nearest(name, kind)}"
     elif first["type"] == "missing":
         text = f"{name} is missing"
-    elif field in LIMITS and first["type"] != "string_too_long":
-        low, high = LIMITS[field]
-        whole = "a number" if field in _REAL else "a whole number"
-        text = f"{name}: '{got}' is not {whole} from {low:,} to {high:,}"
+    elif first["type"] == "value_error":
+        text = f"{name}: {first['msg'].removeprefix('Value error, ')}"
     elif first["type"] == "string_pattern_mismatch" and kind is not None:
         text = f"{name}: '{got}' does not fit: {fields_of(kind)[name].description}"
     elif first["type"] == "literal_error":

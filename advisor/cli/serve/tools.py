@@ -151,7 +151,10 @@ def results(asked: ResultsArguments) -> Told:
 
 def _setting(asked: uploads.RunOptions) -> dict[str, Any]:
     """What the runs were measured on."""
-    return asked.model_dump(include=set(uploads.RunOptions.model_fields), exclude_none=True)
+    given: dict[str, Any] = asked.model_dump(
+        include=set(uploads.RunOptions.model_fields), exclude_none=True
+    )
+    return given
 
 
 def ab(asked: AbArguments) -> Told:

@@ -46,7 +46,7 @@ def test_a_bad_field_has_its_own_name(page: TestClient, path: str, query: str, s
     [
         ("/api/validate", {"txt": "x"}, "text is missing"),
         ("/api/validate", {"text": "x", "txt": "y"}, "there is no field 'txt'; did you mean"),
-        ("/api/plan", {}, "hw is missing: give hw and classes, or the mix as text"),
+        ("/api/plan", {}, "hw is missing"),
         ("/api/fixes", {"text": "vllm serve x", "gpus": "0"}, "gpus: '0' is not a whole number"),
     ],
 )  # fmt: skip

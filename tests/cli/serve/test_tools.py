@@ -21,7 +21,6 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from advisor.cli.serve.mcp_server import server
-from advisor.cli.serve.sheets.questions import EXAMPLE
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "tests" / "readers" / "results" / "files"
@@ -45,7 +44,13 @@ def calls() -> dict[str, dict[str, Any]]:
         "sweep": {"hw": "gb10", "vary": ["concurrency=1,4,16", "k=0..3"]},
         "compare": {"names": ["gb10", "h100"], "users_within": "tpot=50ms", "price": "2.10/h"},
         "why_not": {"what": "k=4", "hw": "gb10"},
-        "plan": {"mix": EXAMPLE},
+        "plan": {
+            "hw": "gb10",
+            "classes": [
+                {"name": "chat", "concurrency": 4, "goal": "tpot"},
+                {"name": "docs", "concurrency": 4, "prompt": "8k"},
+            ],
+        },
         "validate": {"text": LAUNCH, "name": "start.sh"},
         "explain": {"code": "SD201"},
         "ab": arms,

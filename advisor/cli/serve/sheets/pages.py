@@ -21,6 +21,7 @@ from advisor.cli.serve.question import (
     Question,
     check_fields,
     field_of,
+    fields_of,
     own_words,
     question_from,
 )
@@ -37,7 +38,7 @@ router = APIRouter(include_in_schema=False)
 CHECK_FIELDS = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version")
 MACHINE = ("hw", "gpus", "model", "quant", "engine")
 CLASS = ("name", "concurrency", "prompt", "output", "workload", "goal", "tpot", "ttft")
-ROWS = (1, 2, 3)  # of the form; more classes are YAML
+ROWS = (1, 2, 3)  # of the form; `advisor plan` takes more
 LOAD = ("concurrency", "ctx", "output_tokens", "workload")  # of the question, as CLASS has it
 START = {
     f"{name}_{number}": value
@@ -113,9 +114,8 @@ def _results(form: uploads.Form) -> dict[str, Any]:
 
 def _mix(form: uploads.Form) -> dict[str, Any]:
     words = form.words
-    told: dict[str, Any] = {name: words[name] for name in (*MACHINE, "text") if name in words}
-    if not told.get("text", "").strip():
-        told["classes"] = [row for number in ROWS if (row := _class(words, number))]
+    told: dict[str, Any] = {name: words[name] for name in MACHINE if name in words}
+    told["classes"] = [row for number in ROWS if (row := _class(words, number))]
     return sheets.mix_view(sheets.make_plan(check_fields(sheets.MixForm, told)))
 
 
@@ -143,7 +143,6 @@ def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
 
 
 def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
-    given = {"text": words.get("text", "")}
     if not any(words.get(f"name_{number}") for number in ROWS):  # the question's load to start from
         asked = {f"{x}_1": words[y] for x, y in zip(CLASS[1:], LOAD, strict=False) if words.get(y)}
         words = words | START | asked
@@ -154,13 +153,13 @@ def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
         made = fields(row, CLASS, sheets.MixClass, bad)
         rows.append([field | {"name": f"{field['name']}_{number}"} for field in made])
     machine = fields(words, MACHINE, wrong=wrong, sheet="")
-    return {"given": given, "fields": machine, "rows": rows, "example": sheets.EXAMPLE}
+    return {"fields": machine, "rows": rows}
 
 
 _NO_RUNS: dict[str, Any] = {"runs": [], "ab": None, "added": None}
 _serve(_Sheet("check", _check, {"checked": None}, _check_controls, ("text",)))
 _serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
-_serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls, ("text", "name_1")))
+_serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls, ("name_1",)))
 
 
 @router.get("/api")
@@ -191,7 +190,7 @@ EXTRA = ("names", "users_within", "price", "watts", "what")
 
 def _options(kind: type[Asked], told: dict[str, str]) -> Asked:
     """The options, without what the sheet has for the other button alone."""
-    known = {key: told[key] for key in told if key not in EXTRA or key in kind.model_fields}
+    known = {key: told[key] for key in told if key not in EXTRA or key in fields_of(kind)}
     return check_fields(kind, known)
 
 

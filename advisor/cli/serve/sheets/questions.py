@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from advisor.advice.explore.compare import Comparison, compare, kind_of
 from advisor.advice.explore.layouts import MixPlan
-from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES, read_mix
+from advisor.advice.explore.mix import MOST_CLASSES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import SPOKEN, WhyNot, why_not
@@ -19,18 +19,10 @@ from advisor.advice.questions import advice_for
 from advisor.advice.questions import question as request_of
 from advisor.advice.spoken import split_count
 from advisor.advice.wording import span, whole_percent
+from advisor.cli.options import CHECKED, QUESTION, written_count, written_tokens
 from advisor.cli.serve.answers import turn
-from advisor.cli.serve.question import (
-    FieldError,
-    FormFields,
-    Name,
-    PricedQuestion,
-    Question,
-    about,
-    limit_field,
-    read_written,
-)
-from advisor.domain.nouns import AdvisorError, DraftMethod, Goal, Plan, Workload
+from advisor.cli.serve.question import Name, PricedQuestion, Question, about, form_base
+from advisor.domain.nouns import AdvisorError, DraftMethod, Plan
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import redacted_diff
@@ -45,18 +37,11 @@ from advisor.render.text_sections import METHOD_NAMES
 TEXT_CHARACTERS = 500_000
 
 
-class PastedText(FormFields):
+class PastedText(form_base(CHECKED.values())):  # type: ignore[misc]
     """A configuration and what it cannot tell itself: the options of `advisor validate`."""
 
     text: str = about("The configuration, any form", ..., min_length=1, max_length=TEXT_CHARACTERS)
     name: str = about("What its file is called, e.g. docker-compose.yml", "-", max_length=200)
-    hw: Name | None = about("Hardware that runs it")
-    gpus: int | None = limit_field("gpus", "Number of devices")
-    concurrency: int | None = limit_field("concurrency", "Requests at once")
-    ctx: int | None = limit_field("ctx_tokens", "Prompt tokens per request")
-    output_tokens: int | None = limit_field("output_tokens", "Answer tokens per request")
-    workload: Workload | None = about("Kind of text")
-    engine_version: Name | None = about("The release that runs, whatever the text says")
     select: tuple[str, ...] = about("Only these codes or families", (), max_length=100)
     ignore: tuple[str, ...] = about("Leave out these", (), max_length=100)
 
@@ -73,11 +58,7 @@ class Checkup(NamedTuple):
 
 def validate_options(pasted: PastedText) -> dict[str, Any]:
     """What is told beside the text, as `validate` takes it."""
-    wanted = {
-        name: value
-        for name in type(pasted).model_fields
-        if name not in ("text", "name") and (value := getattr(pasted, name))
-    }
+    wanted = {x: v for x, v in pasted if v and x not in ("text", "name")}
     if str(wanted.get("hw", "")).lower() == "auto":
         found, gpus = detect()
         wanted = {"gpus": gpus, **wanted, "hw": found.id}
@@ -121,72 +102,57 @@ def checkup(pasted: PastedText) -> Checkup:
 
 
 _TIME = r"^\d+(\.\d+)? ?(ms|s)$"
-EXAMPLE = """\
-# One machine: chat, and now and then long documents.
-hardware: gb10
-model: qwen3.6-35b-a3b
-classes:
-  - name: chat
-    concurrency: 4
-    prompt: 2048
-    output: 256
-    workload: chat
-    goal: tpot
-  - name: documents
-    concurrency: 4
-    prompt: 8192
-    output: 256
-    workload: rag
-    goal: throughput
-"""
 
 
-class MixClass(FormFields):
+_CLASS = (
+    QUESTION["concurrency"]._replace(text="Requests at once", default=...),
+    QUESTION["ctx"]._replace(flag="prompt", name="prompt"),
+    QUESTION["output-tokens"]._replace(flag="output", name="output"),
+    QUESTION["workload"],
+    QUESTION["goal"],
+)
+
+
+class MixClass(form_base(_CLASS)):  # type: ignore[misc]
     """A class of requests as a row of the form has it."""
 
     name: str = about("Letters, digits and dashes", ..., max_length=32, pattern="^[a-z0-9-]+$")
-    concurrency: int = limit_field("concurrency", "Requests at once", ...)
-    prompt: int | None = limit_field("ctx_tokens", "Prompt tokens per request")
-    output: int | None = limit_field("output_tokens", "Answer tokens per request")
-    workload: Workload | None = about("Kind of text")
-    goal: Goal | None = about("What counts")
     tpot: str | None = about("Objective: time per output token, 50ms", pattern=_TIME)
     ttft: str | None = about("Objective: time to the first token, 2s", pattern=_TIME)
 
     def as_mix(self) -> dict[str, Any]:
         """The class as a mix has it."""
-        told = self.model_dump(exclude_none=True)
+        told: dict[str, Any] = self.model_dump(exclude_none=True)
         told["objective"] = {x: told.pop(x) for x in ("tpot", "ttft") if x in told}
         return told
 
 
-class MixForm(FormFields):
+_MACHINE = (
+    QUESTION["hw"]._replace(default=...),
+    *(QUESTION[flag] for flag in ("gpus", "model", "quant", "engine")),
+)
+
+
+class MixForm(form_base(_MACHINE)):  # type: ignore[misc]
     """Several workloads on one machine."""
 
-    hw: Name | None = about("Hardware")
-    gpus: int | None = limit_field("gpus", "Total number of GPUs")
-    model: Name | None = about("Model: an id, an alias or a repository")
-    quant: Name | None = about("Quantisation; default: the best that fits")
-    engine: Name | None = about("Engine; default: by hardware")
     classes: tuple[dict[str, Any], ...] = about(
         "Each with name, concurrency, prompt and output in tokens, and if known "
         'workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
-        (),
+        ...,
+        min_length=1,
         max_length=MOST_CLASSES,
-    )
-    text: str | None = about(
-        "Or all of it as YAML, as `advisor plan` reads it", max_length=MOST_BYTES
     )
 
     def mix(self) -> str:
-        """The mix as YAML, of which JSON is a part. Raises FieldError."""
-        if self.text is not None:
-            return self.text
-        if self.hw is None:
-            raise FieldError("hw is missing: give hw and classes, or the mix as text", "hw")
+        """The mix as YAML, of which JSON is a part."""
         name, count = split_count(self.hw)
         told = self.model_dump(include={"model", "quant", "engine"}, exclude_none=True)
-        classes = [{k: read_written(k, v) for k, v in one.items()} for one in self.classes]
+        tokens = ("prompt", "output")
+        classes = [
+            {k: written_tokens(v) if k in tokens else written_count(v) for k, v in one.items()}
+            for one in self.classes
+        ]
         told |= {"hardware": name, "gpus": self.gpus or count or 1, "classes": classes}
         return json.dumps(told)
 

@@ -12,8 +12,9 @@ from advisor import readers
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
 from advisor.advice.own_runs.calibration import Addition, add_runs
-from advisor.cli.serve.question import FormFields, Name, about, check_fields, limit_field
-from advisor.domain.nouns import AdvisorError, DraftMethod, Workload
+from advisor.cli.options import SETTING
+from advisor.cli.serve.question import check_fields, form_base
+from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import excerpt
 from advisor.readers.results.document import parse
 from advisor.readers.results.formats import read_document
@@ -41,19 +42,8 @@ class Form(NamedTuple):
         return self.files.get(name, [])
 
 
-class RunOptions(FormFields):
+class RunOptions(form_base(SETTING.values())):  # type: ignore[misc]
     """What the files were measured on: the options of `advisor ab` beside its files."""
-
-    hardware: Name | None = about("Hardware", alias="hw")
-    gpus: int | None = limit_field("gpus", "Total number of GPUs")
-    tp: int | None = limit_field("tp", "Tensor-parallel ranks")
-    model: Name | None = about("Model; default: as stated")
-    quant: Name | None = about("Quantisation")
-    engine: Name | None = about("Engine; default: as stated")
-    engine_version: Name | None = about("Release that ran")
-    method: DraftMethod | None = about("How drafts were made")
-    k: int | None = about("Draft tokens a step", ge=1, le=31)
-    workload: Workload | None = about("Kind of text of the prompts")
 
 
 async def form_of(request: Request) -> Form:
