@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,13 +12,13 @@ from advisor.advice.explore.compare import compare_over, kind_of
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
-from advisor.advice.explore.values import Rate, Sweep, Value
+from advisor.advice.explore.values import Rate, Value
 from advisor.advice.explore.why_not import why_not as explain_why_not
 from advisor.advice.explore.within import objectives, users_within, with_costs
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
 from advisor.advice.spoken import split_count
-from advisor.cli.base import HELP, form_option, import_extra, option, path_type, say
+from advisor.cli.base import HELP, form_option, option
 from advisor.cli.options import LIMITS_AND_COST, click_options, question_options
 from advisor.cli.recommend import machine_option, paper, write
 from advisor.domain.files import read_text_safely
@@ -41,16 +40,10 @@ _VARY = "Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; re
 @machine_option
 @option("vary varied", _VARY, multiple=True, default=("concurrency=1..128",), metavar="NAME=VALUES")
 @text_or_json
-@option(
-    "plot",
-    "Also write the plot: FILE.svg or FILE.png.",
-    path_type("file"),
-)
 @objective_options
 def sweep(
     varied: tuple[str, ...],
     form: str,
-    plot: Path | None,
     within: str | None,
     price: str | None,
     watts: float | None,
@@ -70,22 +63,7 @@ def sweep(
         seen = users_within(found.request, objectives(within), found.ks)
         found = found.model_copy(update={"within": seen})
     found = with_costs(found, rate_of(price, watts))
-    if plot is not None:
-        _save(plot, found)
     write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, paper()))
-
-
-def _save(place: Path, found: Sweep) -> None:
-    """Write the picture and name it on standard error, so that the answer can be piped."""
-    import_extra("plot", "matplotlib")
-    from advisor.render.explore.plot import picture_bytes  # start-up: matplotlib
-
-    picture = picture_bytes(found, place)
-    try:
-        place.write_bytes(picture)
-    except OSError as error:
-        raise AdvisorError(f"cannot write {place}: {error.strerror or error}") from error
-    say(f"wrote {place}", err=True)
 
 
 @click.command(context_settings=HELP)

@@ -46,9 +46,6 @@ FORMS: dict[str, OutputForm] = {
     "helm": OutputForm(
         _DEPLOY + "k8s:helm_values", "values.yaml", engines=_VLLM, title="a Helm values file"
     ),
-    "ray": OutputForm(
-        _DEPLOY + "front_ends:ray_serve", "serve.yaml", _VLLM, "a Ray Serve configuration"
-    ),
-    "llama-swap": OutputForm(_DEPLOY + "front_ends:llama_swap", "config.yaml"),
+    "ray": OutputForm(_DEPLOY + "ray:ray_serve", "serve.yaml", _VLLM, "a Ray Serve configuration"),
 }
 STARTS = tuple(name for name, form in FORMS.items() if form.file)

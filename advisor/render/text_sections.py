@@ -97,7 +97,6 @@ def details(
     terms, notes = (estimate.terms, estimate.notes) if estimate is not None else ({}, ())
     rows = [[name.replace("_", " "), number(value)] for name, value in terms.items()]
     ordered = sorted(advice.reasons, key=lambda r: -r.weight)
-    newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
 
     def items(texts: Iterable[str]) -> Iterator[str]:
         return chain.from_iterable(map(paper.item, texts))
@@ -109,15 +108,29 @@ def details(
         _section("Why, in full", reasons),
         _section("What would change the answer", items(advice.would_change)),
         _findings(advice.findings, paper),
-        _memory(advice, paper),
-        _section("Defaults", columns(advice.facts.defaults, paper, "  ")),
-        _section("Runners-up", items(map(candidate_words, advice.runners_up))),
-        _section(f"Similar benchmarks{newest}", run_lines(advice.facts.evidence, paper)),
+        *_basis(advice, paper),
         _off_launch(advice, paper),
         _section("Parts of the estimate", [*columns(rows, paper, "  "), *items(notes)]),
         _sources(advice, paper, source_of),
     )
     return [line for section in sections if section for line in ("", *section)]
+
+
+def basis_text(advice: Advice, paper: Paper) -> str:
+    """Memory, defaults, runners-up and benchmarks, without the rest of `details`."""
+    lines = [line for part in _basis(advice, paper) if part for line in ("", *part)]
+    return paper.text(lines[1:])
+
+
+def _basis(advice: Advice, paper: Paper) -> tuple[list[str], ...]:
+    newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
+    others = chain.from_iterable(paper.item(candidate_words(one)) for one in advice.runners_up)
+    return (
+        _memory(advice, paper),
+        _section("Defaults", columns(advice.facts.defaults, paper, "  ")),
+        _section("Runners-up", others),
+        _section(f"Similar benchmarks{newest}", run_lines(advice.facts.evidence, paper)),
+    )
 
 
 def run_lines(rows: Sequence[Evidence], paper: Paper) -> list[str]:

@@ -15,7 +15,7 @@ from advisor.cli.app import COMMANDS, cli
 from tests.tables import words
 
 HEAVY = words(
-    "pandas sklearn scipy rich matplotlib ruamel jsonschema tree_sitter yaml email.parser asyncio "
+    "pandas sklearn scipy rich ruamel jsonschema tree_sitter yaml email.parser asyncio "
     "threadpoolctl"
 )
 CALLS = {

@@ -121,7 +121,7 @@ COMMANDS: dict[str, Words] = {
             "recommend", *ASKED, "--model", evil_model(f), "--format", form,
         ]
         for form in ("text", "json", "flags", "docker-run", "compose", "quadlet", "systemd", "k8s",
-                     "helm", "llama-swap", "ray")
+                     "helm", "ray")
     },
 }  # fmt: skip
 

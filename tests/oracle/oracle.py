@@ -43,8 +43,7 @@ MODELS = (
 ENGINES = (None, "vllm", "sglang", "llama-server", "vllm@0.25.1", "sglang@0.5.12")
 LOADS = ((1, 2048), (1, 32768), (2, 512), (4, 8192), (8, 2048), (16, 2048), (32, 1024), (64, 4096),
          (256, 2048))  # fmt: skip
-FORMS = ("flags", "docker-run", "compose", "systemd", "quadlet", "k8s", "helm", "ray",
-         "llama-swap")  # fmt: skip
+FORMS = ("flags", "docker-run", "compose", "systemd", "quadlet", "k8s", "helm", "ray")
 
 
 ENGINE_FORMS = ("helm", "ray")  # vLLM's alone

@@ -26,7 +26,6 @@ HEAVY = {
     "pandas",
     "sklearn",
     "rich",
-    "matplotlib",
     "ruamel",
     "scipy",
     "jsonschema",

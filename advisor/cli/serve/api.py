@@ -30,14 +30,10 @@ from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.compare import comparison_json, why_not_json
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json
-from advisor.render.findings.json_out import report_json
 from advisor.render.forms import FORMS
 from advisor.render.objects import inline, object_of
 from advisor.render.own_runs import ab_json, runs_json
 from advisor.render.schema import named_schema
-from advisor.rules import texts
-from advisor.rules.registry import index as rule_index
-from advisor.rules.registry import load_row
 
 MOST_LOADS = 400  # of a sweep over HTTP
 _ERROR = object_of({"error": {"type": "string"}}, ["error"])
@@ -151,18 +147,10 @@ def swept_for(asked: Variation) -> Any:
     return with_costs(found, rate)
 
 
-@router.post("/validate", responses=_responses("validate"))
+@router.post("/validate", responses=_responses("validate", diff={"type": "string"}))
 def validate(pasted: sheets.PastedText) -> JSONResponse:
-    """What `advisor validate --format json` prints of a text on standard input."""
-    with answers.turn():
-        return JSONResponse(report_json(sheets.report_on(pasted)))
-
-
-@router.post("/fixes", responses=_responses())
-def fixes(pasted: sheets.PastedText) -> JSONResponse:
-    """What `advisor validate --diff` shows: the safe fixes, and all of them."""
-    found = sheets.checkup(pasted)
-    return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
+    """What `advisor validate --format json` prints of a text, and the diff of the safe fixes."""
+    return JSONResponse(sheets.report_with_diff(sheets.checkup(pasted)))
 
 
 @router.post("/plan", responses=_responses("plan"))
@@ -175,12 +163,6 @@ def plan(mixed: sheets.MixForm) -> JSONResponse:
 def list_names(kind: Literal[KNOWN], match: str = "") -> JSONResponse:  # type: ignore[valid-type]
     """Ids and names of hardware, models, engines or quantisations; `match`: words of them."""
     return JSONResponse(known_names(kind, match))
-
-
-@router.get("/rules")
-def rules() -> JSONResponse:
-    """What `advisor rules --format json` prints."""
-    return JSONResponse([texts.as_dict(load_row(row)) for row in rule_index()])
 
 
 @router.get("/explain/{code}", response_class=PlainTextResponse)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
 from advisor.advice.own_runs.machine import names as machine_names
 from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.question import Question, fields_of
-from advisor.domain.nouns import DraftMethod, Engine, Goal, Interconnect, Workload
+from advisor.domain.nouns import Engine
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 
@@ -100,9 +100,7 @@ def fields(
         field = model[name]
         given_none = sheet or field.is_required() or field.default in (None, 0.0)
         default = "" if given_none else str(field.default)
-        options = (
-            _CHOICES[name]() if name in _CHOICES and not (name == "machine" and sheet) else None
-        )
+        options = _CHOICES[name]() if name in _CHOICES else _words(field.annotation)
         value = given.get(name, default)
         if options is not None and name not in _SUGGESTED:
             options = options if default else [("", sheet or hint), *options]
@@ -163,6 +161,12 @@ def known_names(kind: str, match: str = "") -> list[dict[str, str]]:
     ]
 
 
+def _words(annotation: Any) -> Options | None:
+    """The words that a field takes; None where it takes others."""
+    parts = (annotation, *get_args(annotation))
+    return next((_same(get_args(x)) for x in parts if get_origin(x) is Literal), None)
+
+
 def _same(words: Iterable[str]) -> Options:
     return [(word, word) for word in words]
 
@@ -173,13 +177,7 @@ _CHOICES: dict[str, Callable[[], Options]] = {
     "model": _models,
     "engine": _engines,
     "quant": lambda: _same(knowledge.quant_ids()),
-    "goal": lambda: [(word, _GOALS[word]) for word in get_args(Goal)],
-    "workload": lambda: _same(get_args(Workload)),
-    "method": lambda: _same(get_args(DraftMethod)),
-    "interconnect": lambda: _same(get_args(Interconnect)),
+    "goal": lambda: list(_GOALS.items()),
     "thinking": lambda: [("true", "on"), ("false", "off")],
-    "speculation": lambda: _same(("on", "off")),
-    "parsers": lambda: [("off", "none")],
-    "key": lambda: [("on", "required")],
     "machine": lambda: _same(machine_names()),
 }

@@ -10,7 +10,6 @@ from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from advisor.advice.explain.measured import evidence_text
 from advisor.domain.paths import read_data
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import facts_line
@@ -24,11 +23,7 @@ TABS = (
     ("check", "/check", "Check"),
     ("results", "/results", "Results"),
     ("mix", "/mix", "Workloads"),
-    ("rules", "/rules", "Rules"),
-    ("api", "/api", "API"),
 )
-CARRYING = ("answer", "compare", "check", "results", "mix")  # tabs that take the question along
-
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 AREAS = ("answer", "base", "compare", "reference", "sheets", "site")  # files of templates/
 
@@ -63,7 +58,6 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {
-        "evidence": evidence_text,
         "figure": own_runs.number,
         "number": number,
         "percent": percent,
@@ -98,6 +92,5 @@ def render(name: str, tab: str = "", **values: Any) -> str:
     """One template as text."""
     shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab, "carried": "", "wrong": ""}
     shared |= {"policy": ""}
-    shared["carrying"] = CARRYING
     shared |= {"version": version(), "facts": facts_line()}
     return environment().get_template(name).render(shared | values)

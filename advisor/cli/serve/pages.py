@@ -18,9 +18,6 @@ from advisor.cli.serve.launch import LaunchQuestion, answer
 from advisor.cli.serve.question import NAMES, check_fields, field_of, own_words, question_from
 from advisor.cli.serve.views import answer_view
 from advisor.domain.nouns import AdvisorError
-from advisor.rules.registry import index as rule_index
-from advisor.rules.registry import load_row
-from advisor.rules.texts import FAMILIES, as_dict, family
 
 router = APIRouter(include_in_schema=False)
 EXAMPLES = (
@@ -139,18 +136,8 @@ def curve_page(request: Request) -> HTMLResponse:
     return page("curve.html", tab="answer", curve=found, error="", back=f"/?{question.url()}")
 
 
-@router.get("/rules")
-def rules_page() -> HTMLResponse:
-    """All rules by family."""
-    groups: dict[str, list[Any]] = {code: [] for code in FAMILIES}
-    for row in rule_index():
-        groups[row.code[:3]].append(as_dict(load_row(row)))
-    named = [(f"{code}xx", FAMILIES[code], found) for code, found in groups.items()]
-    return page("rules.html", tab="rules", groups=named)
-
-
 @router.get("/rules/{code}")
 def rule_page(code: str) -> HTMLResponse:
-    """One rule: why, bad, good, sources."""
-    found = rulebook.get_rule(code)
-    return page("rule.html", tab="rules", rule=as_dict(found), family=family(found.code))
+    """One rule, as `advisor explain` prints it."""
+    text = rulebook.explain(code[:80])
+    return page("rule.html", title=text.partition("\n")[0], text=text)

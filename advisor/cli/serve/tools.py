@@ -18,7 +18,6 @@ from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import POLICY, sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.explore.text import policy_text, sweep_text
-from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import report_text
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.layout import Paper
@@ -83,7 +82,7 @@ def recommend(asked: LaunchQuestion) -> Told:
 
 def launch(asked: LaunchArguments) -> Told:
     """The launch that `recommend` answers with, as a file to save: compose, docker-run, systemd,
-    quadlet, k8s, helm, ray or llama-swap.
+    quadlet, k8s, helm or ray.
     """
     text = file_text(answer(asked), asked.form, asked)
     return text, {"form": asked.form, "file": FORMS[asked.form].file, "text": text}
@@ -123,7 +122,7 @@ def validate(pasted: sheets.PastedText) -> Told:
     """
     found = sheets.checkup(pasted)
     text = f"{report_text(found.report)}\n\n{found.safe_diff}".strip()
-    return text, report_json(found.report) | {"diff": found.safe_diff}
+    return text, sheets.report_with_diff(found)
 
 
 def explain(asked: ExplainArguments) -> Told:

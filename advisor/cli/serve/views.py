@@ -7,21 +7,27 @@ from collections.abc import Sequence
 from math import isfinite, log
 from typing import Any, get_args
 
-from advisor.advice.explain.measured import by_run
 from advisor.advice.plans.placement import layout_words
 from advisor.cli.serve.controls import LABELS
-from advisor.cli.serve.launch import LaunchQuestion, command_lines, energy, file_text, key_name
+from advisor.cli.serve.launch import (
+    WIDTH,
+    LaunchQuestion,
+    command_lines,
+    energy,
+    file_text,
+    key_name,
+)
 from advisor.cli.serve.question import Question
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Finding, MetricEstimate
 from advisor.domain.shell import shell_word
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, traits
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
-from advisor.render.layout import number, percent
+from advisor.render.layout import Paper, number, percent
 from advisor.render.notes import is_local, placeholder, reach
 from advisor.render.text import levels, metric_estimates, schedule_words
 from advisor.render.text import release as label
-from advisor.render.text_sections import METHOD_NAMES, candidate_words, drafts_note
+from advisor.render.text_sections import METHOD_NAMES, basis_text, drafts_note
 from advisor.render.verdict import objective_words, strongest, times, ttft_pair, verdict
 
 FORM_NAMES = {
@@ -33,7 +39,6 @@ FORM_NAMES = {
     "k8s": "Kubernetes",
     "helm": "Helm",
     "ray": "Ray Serve",
-    "llama-swap": "llama-swap",
     "curl": "Test with cURL",
     "off": "Without speculation",
     "on": "With speculation",
@@ -64,11 +69,8 @@ def answer_view(advice: Advice, question: LaunchQuestion, form: str = "") -> dic
             [f for f in advice.findings if not any(f.message in r.text for r in advice.reasons)]
         ),
         "would_change": advice.would_change,
-        "evidence": by_run(advice.facts.evidence),
         "newest": advice.evidence_newest,
-        "memory": memory(advice),
-        "defaults": advice.facts.defaults,
-        "runners_up": [candidate_words(one) for one in advice.runners_up],
+        "basis": basis_text(advice, Paper(WIDTH)),
         "forms": [{"key": key, "name": FORM_NAMES.get(key, key)} for key in forms],
         "form": chosen,
         "launch": launch_text(advice, chosen, question),
@@ -196,35 +198,6 @@ def place(ratio: float) -> float:
 def findings(found: Sequence[Finding]) -> list[Finding]:
     """What the rules say, worst first."""
     return sorted(found, key=lambda f: (_SEVERITIES[f.severity], f.code))
-
-
-def memory(advice: Advice) -> dict[str, Any] | None:
-    """The parts of the memory bill with their share of what is available, per GPU."""
-    bill = advice.estimate.memory if advice.estimate is not None else None
-    if bill is None or not bill.available_gib or bill.available_gib <= 0:
-        return None
-    # KV cache and recurrent state: what is left, where that is not told apart
-    rest = bill.available_gib - bill.weights_gib - bill.spec_gib - bill.overhead_gib
-    parts = [
-        ("Weights", bill.weights_gib, "weights"),
-        ("Draft part", bill.spec_gib, "spec"),
-        ("Overhead", bill.overhead_gib, "overhead"),
-        ("KV cache and states", max(rest, 0.0), "kv"),
-    ]
-    whole = max(bill.available_gib, sum(gib for _, gib, _ in parts))
-    at, out = 0.0, []
-    for name, gib, tone in parts:
-        width = 100 * gib / whole
-        out.append({"name": name, "gib": f"{gib:.1f}", "tone": tone, "at": at, "width": width})
-        at += width
-    return {
-        "parts": out,
-        "available": f"{bill.available_gib:.1f}",
-        "tokens": bill.kv_tokens,
-        "lost": bill.kv_tokens_lost,
-        "fits": bill.fits is not False,
-        "short": f"{bill.short_gib:.1f}" if bill.short_gib else "",
-    }
 
 
 # ---------------------------------------------------------------- the launch in every form

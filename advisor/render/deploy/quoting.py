@@ -25,13 +25,6 @@ class NotedValue:
     comment: str
 
 
-@dataclass(frozen=True)
-class Block:
-    """Lines of a literal block scalar; quoted where YAML would not keep them as they are."""
-
-    lines: tuple[str, ...]
-
-
 def quote(text: str) -> str:
     """A double-quoted YAML scalar; what a YAML reader would refuse or change is escaped."""
     return '"' + "".join(_escape(ch) for ch in text) + '"'
@@ -89,15 +82,7 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
         return [head, *_mapping(value, indent + "  ")]
     if isinstance(value, list | tuple) and value:
         return [head, *_sequence(value, indent + "  ")]
-    if isinstance(value, Block):
-        return _block(head, value.lines, indent)
     return [f"{head} {_scalar(value)}".rstrip()]
-
-
-def _block(head: str, lines: Sequence[str], indent: str) -> list[str]:
-    if any(line != line.strip() or not all(map(_is_plain, line)) for line in lines):
-        return [f"{head} {quote(chr(10).join(lines))}"]
-    return [f"{head} |-", *(f"{indent}  {line}" for line in lines)]
 
 
 def _unwrap(held: Any, lines: list[str], indent: str) -> Any:

@@ -40,7 +40,7 @@ def test_a_name_that_is_not_ours_is_not_answered(page: TestClient, host: str) ->
     "host", ["127.0.0.1:8765", "localhost", "LOCALHOST:9", "[::1]:8765", "box.lan", "box.lan:80"]
 )
 def test_our_own_names_are_answered(page: TestClient, host: str) -> None:
-    assert page.get("/api/rules", headers={"host": host}).status_code == 200
+    assert page.get("/api/known/engines", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_bodies_are_bounded_whether_their_length_is_told_or_not(page: TestClient
         assert page.post(address, content=pieces(), headers=form).status_code == 413
     for address, kind_of in (
         ("/", "text/plain; charset=utf-8"),
-        ("/api/rules", "application/json"),
+        ("/api/known/engines", "application/json"),
     ):
         got = page.get(f"{address}?x=" + "y" * 40_000)
         assert (got.status_code, got.headers["content-type"]) == (414, kind_of)
@@ -95,7 +95,7 @@ def test_a_form_has_a_bounded_number_of_files_and_fields(page: TestClient) -> No
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/check", "/api/rules", "/static/page.css", "/no-such", "/?hw=x"]
+    "path", ["/", "/check", "/api/known/engines", "/static/page.css", "/no-such", "/?hw=x"]
 )
 def test_every_answer_has_a_strict_policy(page: TestClient, path: str) -> None:
     headers = page.get(path).headers
@@ -168,7 +168,7 @@ def test_no_request_leaves_the_machine(page: TestClient, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    for path in ("/?hw=h100&concurrency=3", "/curve?hw=h100", "/rules/SD201", "/check", "/api"):
+    for path in ("/?hw=h100&concurrency=3", "/curve?hw=h100", "/rules/SD201", "/check"):
         assert page.get(path).status_code == 200
     sent = page.post(
         "/part/check", data={"text": "docker run vllm/vllm-openai:v0.25.1 --model a/b"}
@@ -177,7 +177,7 @@ def test_no_request_leaves_the_machine(page: TestClient, monkeypatch: pytest.Mon
 
 
 def test_pages_load_nothing_from_elsewhere(page: TestClient) -> None:
-    for path in ("/", "/?hw=gb10", "/check", "/results", "/rules", "/rules/SD201", "/api"):
+    for path in ("/", "/?hw=gb10", "/check", "/results", "/rules/SD201"):
         text = page.get(path).text
         loaded = re.findall(
             r"""<(?:script|link|img|iframe|source)[^>]*(?:src|href)="([^"]+)""", text

@@ -171,6 +171,22 @@ def test_the_answers_are_those_of_the_command_line() -> None:
     assert said == run("explain", "SD102").out.rstrip("\n")
 
 
+def test_runs_are_remembered_as_the_command_line_remembers_them(tmp_path: Path) -> None:
+    off, on = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
+    setting = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b")
+    assert run("calibrate", str(off), str(on), "--name", "cli", *setting).code == 0
+    asked = calls()["calibrate"]
+    assert "1 runs added to machine desk, 1 in total" in ask("calibrate", **asked).content[0].text
+    folder = tmp_path / "advisor" / "machines"
+    one, other = ((folder / f"{name}.yaml").read_text() for name in ("cli", "desk"))
+    assert one.replace("name: cli", "name: desk") == other
+    assert not ask("recommend", machine="desk").is_error
+    for name in ("../evil", "/etc/passwd", "a/b", "UPPER"):
+        got = ask("calibrate", **{**asked, "machine": name})
+        assert got.is_error and "not a valid machine name" in got.content[0].text
+    assert sorted(path.name for path in tmp_path.rglob("*.yaml")) == ["cli.yaml", "desk.yaml"]
+
+
 TASKS: list[tuple[str, dict[str, Any], str]] = [
     # what a person asks an agent -> one call, and what its text has to say
     ("recommend", {"hardware": "2x 3090", "quantization": "awq", "users": 4}, "vllm serve"),

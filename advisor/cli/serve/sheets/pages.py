@@ -8,12 +8,9 @@ from urllib.parse import parse_qsl
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
-from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse
 
 from advisor.advice.own_runs.ab_test import AbReport
-from advisor.advice.own_runs.calibration import Addition
-from advisor.cli.serve.api import router as api_router
 from advisor.cli.serve.controls import FIRST, NEXT, TITLES, fields
 from advisor.cli.serve.pages import page, question_query, read_parameters
 from advisor.cli.serve.question import (
@@ -23,7 +20,6 @@ from advisor.cli.serve.question import (
     field_of,
     fields_of,
     own_words,
-    question_from,
 )
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
@@ -48,7 +44,7 @@ START = {
     )
     for name, value in zip(CLASS, row.split(), strict=False)
 }
-AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine")
+AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version")
 
 
 class _Sheet(NamedTuple):
@@ -102,14 +98,11 @@ def _check(form: uploads.Form) -> dict[str, Any]:
 
 def _results(form: uploads.Form) -> dict[str, Any]:
     off, on, launch = form.of("off"), form.of("on"), form.of("launch")
-    words = dict(form.words)
-    name = words.pop("machine", "").strip()
     runs = uploads.runs_in([*off, *on])
     if not runs:
         raise AdvisorError("no file was chosen: choose the benchmark's output")
-    report = uploads.verdict(off, on, launch, words) if off and on else None
-    added = uploads.add_uploaded_runs(name, off, on, launch, words) if name else None
-    return results_view(runs, report, added)
+    report = uploads.verdict(off, on, launch, form.words) if off and on else None
+    return results_view(runs, report)
 
 
 def _mix(form: uploads.Form) -> dict[str, Any]:
@@ -138,7 +131,6 @@ def _check_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
 
 def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
     made = fields(words, AB_FIELDS, uploads.RunOptions, wrong, "as the files state")
-    made[-1] |= {"label": "Remember them as machine", "hint": "own", "size": "half"}
     return {"fields": made}
 
 
@@ -156,30 +148,10 @@ def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
     return {"fields": machine, "rows": rows}
 
 
-_NO_RUNS: dict[str, Any] = {"runs": [], "ab": None, "added": None}
+_NO_RUNS: dict[str, Any] = {"runs": [], "ab": None}
 _serve(_Sheet("check", _check, {"checked": None}, _check_controls, ("text",)))
 _serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
 _serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls, ("name_1",)))
-
-
-@router.get("/api")
-def api_page(request: Request) -> HTMLResponse:
-    """What the API has, in words; its full description is OpenAPI."""
-    routes = [
-        (", ".join(sorted(x.methods or ())), x.path, (x.endpoint.__doc__ or "").partition("\n")[0])
-        for x in api_router.routes
-        if isinstance(x, APIRoute)
-    ]
-    base = f"http://{request.headers.get('host', '127.0.0.1')}"
-    curl = "\n".join(
-        (
-            f"curl '{base}/api/recommend?hw=gb10&concurrency=16'",
-            f"curl '{base}/api/sweep?hw=gb10&vary=concurrency=1..64'",
-            f"curl '{base}/api/launch/compose?hw=gb10' > docker-compose.yml",
-            f"curl {base}/api/ab -F off=@off.json -F on=@on.json -F hw=gb10",
-        )
-    )
-    return page("api.html", tab="api", routes=routes, curl=curl)
 
 
 Asked = TypeVar("Asked", bound=Question)
@@ -283,9 +255,7 @@ def diff_lines(diff: str) -> list[tuple[str, str]]:
     ]
 
 
-def results_view(
-    runs: Sequence[BenchmarkRun], report: AbReport | None, added: Addition | None = None
-) -> dict[str, Any]:
+def results_view(runs: Sequence[BenchmarkRun], report: AbReport | None) -> dict[str, Any]:
     """What the sheet of benchmark files shows."""
     texts = [[line.strip() for line in runs_text([run], 100_000).splitlines()] for run in runs]
     word = report.verdict.lower() if report is not None else ""
@@ -294,15 +264,4 @@ def results_view(
         "runs": [{"head": head, "lines": list(filter(None, rest))} for head, *rest in texts],
         "ab": report,
         "tone": "on" if good else "off" if "slow" in word else "",
-        "added": _addition(added) if added is not None else None,
-    }
-
-
-def _addition(added: Addition) -> dict[str, Any]:
-    name, request = added.machine.name, added.request
-    many = "run" if added.runs == 1 else "runs"
-    words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
-    return {
-        "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in total.",
-        "link": f"/?{question_from(words).url()}",
     }

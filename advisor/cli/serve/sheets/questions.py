@@ -31,6 +31,7 @@ from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 from advisor.render.explore.compare import comparison_rows, speeds
 from advisor.render.explore.plan_compose import plan_compose
+from advisor.render.findings.json_out import report_json
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
 
@@ -99,6 +100,11 @@ def checkup(pasted: PastedText) -> Checkup:
         "" if secret or safe.text == read.source.text else safe.text,
         secret,
     )
+
+
+def report_with_diff(found: Checkup) -> dict[str, Any]:
+    """The report as JSON, with the diff of the safe fixes."""
+    return report_json(found.report) | {"diff": found.safe_diff}
 
 
 _TIME = r"^\d+(\.\d+)? ?(ms|s)$"
