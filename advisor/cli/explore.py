@@ -126,7 +126,7 @@ def compare(
 def why_not(what: str, form: str, **asked: Any) -> None:
     """Explain why WHAT was not recommended.
 
-    WHAT is on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME.
+    WHAT is on, off or k=4.
     """
     request, _ = question(asked)
     found = explain_why_not(request, what)

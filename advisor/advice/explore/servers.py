@@ -165,13 +165,5 @@ def _decide(
         samples.append(utility.utilities(*decide.log_percentiles(gain), utility.deviates(i))[0])
     best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
     chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]
-    least: list[float] = []  # chance of keeping to the objectives of all classes, of either run
-    for run in ("value", "baseline"):
-        chances_of_run = (
-            objectives.p_objective(f.request, c[best].estimate, run) for f, c in pairs
-        )
-        least += [min(known)] if (known := [p for p in chances_of_run if p is not None]) else []
-    decision = objectives.likelier(*least) if len(least) == 2 else None
-    if decision is None:
-        decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))
+    decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))
     return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best

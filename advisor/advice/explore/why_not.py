@@ -1,11 +1,10 @@
-"""Why not this k, method, engine, quantisation or model: what the answer has instead."""
+"""Why not this k, or not on or off: what the answer has instead."""
 
 from __future__ import annotations
 
 from itertools import groupby
 
 from advisor.advice.explore.axes import series
-from advisor.advice.explore.compare import Comparison, compare
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import LoadPoint, Point
 from advisor.advice.recommend import recommend
@@ -13,15 +12,12 @@ from advisor.advice.wording import span, whole_percent
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.domain.printable import printable
-from advisor.domain.sourced import sourced
 from advisor.rules.registry import index
 
-NAMES = ("model", "quant", "engine", "hw", "hardware")
 # a whole answer by its word: whether it speculates
 SPOKEN = {"on": True, "speculation": True, "off": False}
 ANSWERS = {"off": "the answer is off: ", "measure": "the answer is to measure first: "}
 MOST = 512
-FEW = sourced(0.02, "share", "own choice: a difference in KV tokens that is said", "chosen")
 
 
 class WhyNot(Frozen):
@@ -30,52 +26,20 @@ class WhyNot(Frozen):
     asked: str
     head: str
     reasons: tuple[str, ...]
-    comparison: Comparison | None = None
 
 
 def why_not(request: Request, asked: str) -> WhyNot:
-    """Answer `on`, `off`, `k=4`, `engine=sglang`, `quant=bf16`, `model=NAME` or `hw=h100`. Raises
-    AdvisorError for what cannot be asked.
-    """
+    """Answer `on`, `off` or `k=4`. Raises AdvisorError for what cannot be asked."""
     name, sign, value = (part.strip() for part in asked.partition("="))
     if not sign and name.lower() in SPOKEN:
         return _speculation(request, asked, on=SPOKEN[name.lower()])
     if sign and value and name == "k" and value.isascii() and value.isdigit() and len(value) < 10:
         k = int(value)
         return _k(request, k, asked) if k else _speculation(request, asked, on=False)
-    if sign and value and name in NAMES:
-        return _name(request, name, value, asked)
     raise AdvisorError(
-        f"'{printable(asked, 40)}' is not one of on, off, k=4, engine=sglang, quant=bf16, "
-        "model=NAME or hw=NAME"
+        f"'{printable(asked, 40)}' is not one of on, off, k=4; for engines, models, quantisations "
+        "and hardware use compare"
     )
-
-
-def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
-    field = "hardware" if name == "hw" else name
-    base, facts = pin_choices(request)
-    now = {
-        "hardware": facts.hardware.id if facts.hardware else request.hardware,
-        "model": facts.model.id if facts.model else request.model,
-        "engine": f"{base.engine}@{base.engine_version}" if base.engine_version else base.engine,
-        "quant": base.quant,
-    }[field]
-    if value in (now, base.engine if field == "engine" else now):
-        return WhyNot(asked=asked, head=f"{asked} is already recommended", reasons=())
-    both = compare(request if field != "quant" else base, (str(now), value))
-    metrics = [arm.estimate.output_tok_s for arm in both.arms if arm.estimate is not None]
-    head = f"no speeds are known to compare {value} with {now}"
-    if len(metrics) == len(both.arms) and all(metric.value for metric in metrics):
-        before, after = (
-            float((metric.value if arm.advice.decision == "on" else metric.baseline) or 0.0)
-            for metric, arm in zip(metrics, both.arms, strict=True)
-        )
-        word = "fewer" if after < before else "more"
-        head = (
-            f"{value} is expected to give {abs(100 * (after / before - 1)):.0f} % {word} output "
-            f"tokens a second than {now} ({after:,.0f} against {before:,.0f})"
-        )
-    return WhyNot(asked=asked, head=head, reasons=both.differences, comparison=both)
 
 
 def _k(request: Request, k: int, asked: str) -> WhyNot:
@@ -155,7 +119,7 @@ def _forbidden(point: Point) -> list[str]:
 
 
 def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> list[str]:
-    """What speaks against one k beside the best: rules, interval, tokens, memory, loads."""
+    """What speaks against one k beside the best: rules, interval, tokens, loads."""
     out = _forbidden(point)
     if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
         low, high = (whole_percent(p.gain.p10) for p in (point, chosen))
@@ -167,16 +131,8 @@ def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> lis
     if point.p_gain is not None and chosen.p_gain is not None:
         out.append(f"P(gain) {point.p_gain:.2f} against {chosen.p_gain:.2f}")
     if point.accepted_length is not None and chosen.accepted_length is not None:
-        more = point.k - chosen.k
-        tokens = point.accepted_length.p50 - chosen.accepted_length.p50
-        word = "more" if more > 0 else "fewer"
-        out.append(
-            f"{abs(more)} draft tokens {word} change the tokens of a cycle by {tokens:+.2f}, to "
-            f"{point.accepted_length.p50:.2f}"
-        )
-    mine, theirs = (p.memory.kv_tokens if p.memory else None for p in (point, chosen))
-    if mine and theirs and abs(mine - theirs) > FEW * theirs:
-        out.append(f"room for {mine:,} KV tokens instead of {theirs:,}")
+        mine, theirs = point.accepted_length.p50, chosen.accepted_length.p50
+        out.append(f"a cycle gives {mine:.2f} tokens against {theirs:.2f}")
     loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
     is_best = groupby(loads, key=lambda load: load.best_k == point.k)
     runs = [list(run) for best, run in is_best if best]

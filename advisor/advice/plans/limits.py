@@ -247,14 +247,6 @@ def _outside(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
     return reduce(greater, (memory.outside_gib(facts, arm, shape, quant) for arm in arms))
 
 
-def fits_beside(facts: Facts, plan: Plan) -> bool:
-    """Whether what the engine keeps beside its memory share fits there (see `with_share`)."""
-    usable, outside = device.usable_gib(facts), _outside(facts, plan, [plan])
-    if usable is None or outside is None:
-        return True
-    return bool(outside <= usable * (1 - (plan.memory_fraction or 0.0)))
-
-
 def only_type(facts: Facts, plan: Plan) -> str | None:
     """The KV cache type without which vLLM's class for this model stops; None where any does."""
     known = facts.model.kv_cache_dtype if facts.model is not None else None

@@ -298,17 +298,7 @@ def test_why_not_names_the_rule_that_forbids_it() -> None:
     assert none.head and "\n" not in none.head
 
 
-@pytest.mark.parametrize("asked", ["engine=sglang", "quant=bf16", "model=qwen3.6-27b", "hw=h100"])
-def test_why_not_another_choice_compares_the_answers(asked: str) -> None:
-    found = why_not(GB10, asked)
-    assert "%" in found.head and found.reasons
-    now = found.comparison.arms[0].label
-    assert (
-        "is already recommended" in why_not(GB10, f"{asked.split('=', maxsplit=1)[0]}={now}").head
-    )
-
-
-@pytest.mark.parametrize("asked", ["", "k", "k=x", "k=²", "colour=red", "k=-1", "engine="])
+@pytest.mark.parametrize("asked", ["", "k", "k=x", "k=²", "colour=red", "k=-1", "engine=sglang"])
 def test_why_not_what_is_refused(asked: str) -> None:
     with pytest.raises(AdvisorError) as refused:
         why_not(GB10, asked)

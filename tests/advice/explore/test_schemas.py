@@ -22,7 +22,7 @@ CALLS = {
         ["fp8", "bf16", "--hw", "h100"],
         ["qwen3.6-35b-a3b", "llama-3.3-70b", "--hw", "h200"],
     ],
-    "why-not": [["k=4", *GB10], ["engine=sglang", *GB10], ["k=2", "--hw", "apple-m4-max"]],
+    "why-not": [["k=4", *GB10], ["k=2", "--hw", "apple-m4-max"]],
     "sweep": [
         [*GB10, "--vary", "concurrency=1,4,16", "--vary", "k=0..3"],
         ["--hw", "h100", "--vary", "ctx=512,8192", "--users-within", "tpot=50ms"],

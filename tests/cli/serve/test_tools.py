@@ -197,7 +197,6 @@ TASKS: list[tuple[str, dict[str, Any], str]] = [
     ("recommend", {"hardware": "h100", "users": 64, "max_tpot_ms": 1}, "missed"),
     ("recommend", {"hardware": "h100", "users": "1..32"}, "1 to 32 requests"),
     ("why_not", {"hardware": "gb10", "what": "k=4"}, "k=4"),
-    ("why_not", {"hardware": "h100", "what": "sglang"}, "sglang"),
     ("compare", {"names": "gb10, h100", "price": "2.10/h"}, "per 1M tokens"),
     ("plan", {"hardware": "gb10", "classes": [
         {"name": "chat", "concurrency": 4, "prompt": "2k", "objective": {"tpot": "60ms"}},

@@ -14,7 +14,7 @@ from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import MOST_CLASSES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
-from advisor.advice.explore.why_not import SPOKEN, WhyNot, why_not
+from advisor.advice.explore.why_not import WhyNot, why_not
 from advisor.advice.questions import advice_for
 from advisor.advice.questions import question as request_of
 from advisor.advice.spoken import split_count
@@ -205,11 +205,7 @@ class Sides(PricedQuestion):
 class Doubt(Question):
     """The options of `why-not`."""
 
-    what: str = about(
-        "on, off, k=4, engine=sglang, quant=bf16, model=NAME, hw=NAME, or drafter: which of all",
-        ...,
-        max_length=200,
-    )
+    what: str = about("on, off, k=4, or drafter: which of all", ..., max_length=200)
 
 
 @turn()
@@ -226,12 +222,9 @@ def explain_why_not(asked: Doubt) -> WhyNot:
     """What `advisor why-not` answers. Raises AdvisorError in one sentence."""
     if not asked.hw and not asked.machine:
         raise AdvisorError("which hardware? choose one, or give hw")
-    what = asked.what
-    if what.lower() == "drafter":
+    if asked.what.lower() == "drafter":
         return _drafters(asked)
-    if "=" not in what and what.lower() not in SPOKEN:  # a name alone: sglang, bf16
-        what = f"{kind_of(what)}={what}"
-    return why_not(request_of(asked.as_options())[0], what)
+    return why_not(request_of(asked.as_options())[0], asked.what)
 
 
 def _drafters(asked: Question) -> WhyNot:
