@@ -29,7 +29,7 @@ class ClassResult(Frozen):
     """
 
     name: str
-    concurrency: float  # requests at once
+    concurrency: int  # requests at once
     gain: Interval
     output_tok_s: float
     tpot_ms: float
@@ -51,7 +51,7 @@ class Instance(Frozen):
     best: Plan | None  # the best speculative plan, run where the decision is on
     candidates: tuple[Candidate, ...]
     memory: MemoryBill  # GiB per GPU
-    concurrency: float
+    concurrency: int
 
 
 class PlanLayout(Frozen):

@@ -3,20 +3,15 @@
 ```yaml
 hardware: gb10
 model: qwen3.6-35b-a3b
-concurrency: 16          # requests at once, where classes give shares
-classes:
-  - {name: chat, share: 0.75, prompt: 2048, output: 256, goal: tpot, objective: {tpot: 60ms}}
-  - {name: documents, share: 0.25, prompt: 8192, output: 256, goal: throughput}
+classes:                 # each with its own requests at once
+  - {name: chat, concurrency: 12, prompt: 2048, output: 256, goal: tpot, objective: {tpot: 60ms}}
+  - {name: documents, concurrency: 4, prompt: 8192, output: 256, goal: throughput}
 ```
-
-A class says how much of it there is by its `share` (of `concurrency`) or by `concurrency` (requests
-at once of its own).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from advisor.advice.recommend import valid_request
@@ -24,21 +19,18 @@ from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Goal, Interconnect, Request, Workload
 from advisor.domain.printable import printable
-from advisor.domain.sourced import sourced
 
 MOST_BYTES = 65_536
 MOST_CLASSES = 6
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\Z")
 _TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*\Z")
-ROUNDED = sourced(0.001, "share", "own choice: shares of a mix as people round them", "chosen")
 
 
 class WorkClass(Frozen):
-    """One kind of requests. Exactly one of `share` and `concurrency` is set."""
+    """One kind of requests."""
 
     name: str
-    share: float | None = None  # of the mix's requests at once
-    concurrency: int | None = None
+    concurrency: int  # requests at once
     ctx_tokens: int = 2048
     output_tokens: int = 512
     prefix_share: float = 0.0
@@ -59,7 +51,6 @@ class WorkMix(Frozen):
     quant: str | None = None
     engine: str | None = None
     engine_version: str | None = None
-    concurrency: int | None = None  # requests at once of all classes that give a share
 
     def request(self, work: WorkClass, concurrency: int, **more: Any) -> Request:
         """The question of one class at a load, on all GPUs unless `more` says otherwise."""
@@ -67,21 +58,13 @@ class WorkMix(Frozen):
         fields |= {name: getattr(work, name) for name in _OF_CLASS}
         return Request(**(fields | {"concurrency": concurrency} | more))
 
-    def loads(self, group: Sequence[int]) -> tuple[float, ...]:
-        """Requests at once of some classes."""
-        several = [self.classes[i] for i in group]
-        return tuple(
-            float(work.concurrency or (work.share or 0.0) * (self.concurrency or 1))
-            for work in several
-        )
-
 
 _OF_MACHINE = ("hardware", "gpus", "interconnect", "model", "quant", "engine", "engine_version")
 _OF_CLASS = ("ctx_tokens", "output_tokens", "prefix_share", "workload", "goal", "max_tpot_ms",
              "max_ttft_ms")  # fmt: skip
-_MIX = (*_OF_MACHINE[:-1], "concurrency", "classes")
+_MIX = (*_OF_MACHINE[:-1], "classes")
 _FIELDS = {"prompt": "ctx_tokens", "output": "output_tokens"}  # which a file calls otherwise
-_CLASS = ("name", "share", "concurrency", *_FIELDS, "prefix_share", "workload", "goal", "objective")
+_CLASS = ("name", "concurrency", *_FIELDS, "prefix_share", "workload", "goal", "objective")
 
 
 def read_mix(text: str) -> WorkMix:
@@ -104,40 +87,29 @@ def read_mix(text: str) -> WorkMix:
     return check_mix(
         WorkMix(
             classes=tuple(_class(row, frame, f"class {i}") for i, row in enumerate(rows, 1)),
-            concurrency=frame.concurrency if "concurrency" in table else None,
             **{name: getattr(frame, name) for name in _OF_MACHINE},
         )
     )
 
 
 def check_mix(mix: WorkMix) -> WorkMix:
-    """The mix, where names differ and amounts go together. Raises AdvisorError otherwise."""
+    """The mix, where names differ. Raises AdvisorError otherwise."""
     names = [work.name for work in mix.classes]
     if len(set(names)) < len(names):
         raise AdvisorError("two classes have the same name")
-    for work in mix.classes:
-        if (work.share is None) == (work.concurrency is None):
-            raise AdvisorError(f"class {work.name} needs one of share and concurrency")
-    shares = [work.share for work in mix.classes if work.share is not None]
-    if shares and mix.concurrency is None:
-        raise AdvisorError("classes give shares: give the total as concurrency: N")
-    if shares and not abs(sum(shares) - 1) <= ROUNDED:
-        raise AdvisorError(f"the shares add up to {sum(shares):g}, not to 1")
-    if not shares and mix.concurrency is not None:
-        raise AdvisorError("concurrency needs classes with a share, and no class has one")
     return mix
 
 
 def _class(data: Any, frame: Request, where: str) -> WorkClass:
     table = _table(data, _CLASS, where)
-    name, share = str(table.pop("name", "")), table.pop("share", None)
+    name = str(table.pop("name", ""))
     if not _NAME.match(name):
         raise AdvisorError(
             f"{where} needs a name of lower-case letters, digits and dashes, at most 32 "
             f"characters, not {_value_text(name)}"
         )
-    if share is not None and not (type(share) in (int, float) and 0 <= share <= 1):
-        raise AdvisorError(f"{name}: share is a number from 0 to 1, not {_value_text(share)}")
+    if "concurrency" not in table:
+        raise AdvisorError(f"{name} needs its concurrency: requests at once")
     objective = _table(table.pop("objective", {}), ("tpot", "ttft"), f"objective of {name}")
     fields = {_FIELDS.get(key, key): value for key, value in table.items()}
     for key, value in objective.items():
@@ -149,8 +121,7 @@ def _class(data: Any, frame: Request, where: str) -> WorkClass:
     request = _request({"hardware": frame.hardware, **fields}, name)
     return WorkClass(
         name=name,
-        share=share,
-        concurrency=request.concurrency if "concurrency" in fields else None,
+        concurrency=request.concurrency,
         **{field: getattr(request, field) for field in _OF_CLASS},
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,12 @@ from advisor.prediction.decision import decide_one
 
 
 class ServerDraft(NamedTuple):
-    """A server before it is estimated. `loads` are the requests at once of its classes."""
+    """A server before it is estimated. `loads`: the requests at once of each of its classes."""
 
     classes: tuple[int, ...]  # indices into the mix
-    loads: tuple[float, ...]
+    loads: tuple[int, ...]
     question: judge.PlanQuestion
-    each: tuple[Facts, ...]  # of each class, at the load of all in whole requests
+    each: tuple[Facts, ...]  # of each class, at the load of all
     single: tuple[Facts, ...]  # of each class, one request at a time
 
     @property
@@ -61,8 +60,8 @@ class ServerResult(NamedTuple):
 def build_server(mix: WorkMix, classes: Sequence[int], **more: Any) -> ServerDraft:
     """A server for some classes; `more` are other GPUs. Raises AdvisorError."""
     own = [mix.classes[i] for i in classes]
-    loads = mix.loads(classes)
-    at_once = max(1, ceil(sum(loads) - 1e-9))
+    loads = tuple(work.concurrency for work in own)
+    at_once = sum(loads)
     longest = max(own, key=lambda work: work.ctx_tokens + work.output_tokens)
     frame = mix.request(longest, at_once, **more)
     if len(own) > 1:  # one cache for all: it pays where any class shares prompts
@@ -101,8 +100,7 @@ def estimate_servers(drafts: Sequence[ServerDraft], mix: WorkMix) -> list[Server
     questions: list[judge.Planned] = []
     for draft in drafts:
         bills = draft.question.bills if draft.question.plans else ()
-        exact = [f.model_copy(update={"concurrency": sum(draft.loads)}) for f in draft.each]
-        questions += [(facts, draft.plans, bills) for facts in (*exact, *draft.single)]
+        questions += [(facts, draft.plans, bills) for facts in (*draft.each, *draft.single)]
     written = iter(judge.estimate_questions(questions))
     results = []
     for draft in drafts:

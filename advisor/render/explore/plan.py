@@ -86,14 +86,9 @@ Shape(
     ClassResult,
     "class",
     "name concurrency output_tok_s tpot_ms ttft_ms ttft_predictable p_objective gain",
-    kinds={"concurrency": {"type": "number"}, "p_objective": SHARE},
+    kinds={"p_objective": SHARE},
 )
-Shape(
-    Instance,
-    "server",
-    "name classes gpus decision plan memory concurrency",
-    kinds={"concurrency": {"type": "number"}},
-)
+Shape(Instance, "server", "name classes gpus decision plan memory concurrency")
 Shape(
     PlanLayout,
     "layout",
