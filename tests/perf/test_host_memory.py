@@ -16,7 +16,6 @@ from advisor.lab.measurements.schema import measurements_dir
 from advisor.perf import arrays as P
 from advisor.perf import host_memory, imputation, memory, physics
 from advisor.perf.constants import Constants
-from advisor.perf.encoding import encode_rows, held
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.reads import union
 from advisor.perf.sizes import weights
@@ -182,40 +181,6 @@ def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
 
 
 # ---------------------------------------------------------------- rows
-
-
-@pytest.mark.parametrize(
-    ("extra", "base", "spec"),
-    [
-        ("n-cpu-moe 16 in both arms", 16, 16),
-        ("n-cpu-moe 22 (off arm 20); p-min 0.05", 20, 22),
-        ("p-min 0.5", np.nan, np.nan),
-        ("", np.nan, np.nan),
-    ],
-)
-def test_a_row_says_how_many_layers(extra: str, base: float, spec: float) -> None:
-    found = held.stated_layers({"spec_extra": [extra]}, 1)
-    np.testing.assert_equal([float(one[0]) for one in found], [base, spec])
-
-
-def test_all_experts_of_a_row_are_all_of_the_model() -> None:
-    (layers,) = held.stated_layers({"spec_extra": ["all experts (exps=CPU)"]}, 1)[1]
-    assert host_memory.moved_layers(points(1).replace(host_spec=layers), True)[0] == 40
-
-
-def test_training_prices_such_rows_as_if_all_lay_on_the_card() -> None:
-    """Until they are priced here and the model is trained anew, its card stays true."""
-    columns = {"model": "qwen3.6-35b-a3b", "engine": "llama.cpp", "spec_extra": "n-cpu-moe 16"}
-    made, _ = encode_rows.from_columns({n: [t] for n, t in columns.items()}, 1)
-    assert np.isnan(made.host_spec[0])
-
-
-def test_experts_in_memory_of_a_row_make_its_drafts_gain_less() -> None:
-    asked = {"engine": "llama.cpp", "spec_method": "mtp", "k": 4, "concurrency": 1}
-    told = {"acceptance_rate": 0.7, "workload": "chat", "speedup_metric": "request_tok_s"}
-    row = {**CARD, **asked, **told}
-    here, moved = predict_dicts([row, {**row, "spec_extra": "n-cpu-moe 40"}])
-    assert moved["speedup_p50"] < 0.93 * here["speedup_p50"]
 
 
 def test_a_row_whose_drafts_push_experts_out_gains_less() -> None:

@@ -9,8 +9,6 @@ from typing import Any, cast
 import numpy as np
 
 from advisor.domain.nouns import Engine, Facts, Plan
-from advisor.domain.patterns import lazy_re
-from advisor.domain.sourced import sourced
 from advisor.engines import canonical
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import drafters as knowledge_drafters
@@ -28,11 +26,6 @@ CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reser
 LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
 SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
 MEMORY_COLUMNS = (CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN)
-# n-cpu-moe 22 (off arm 20); without a number every layer
-_CPU_MOE = lazy_re(
-    r"\bn-cpu-moe (?P<layers>\d+)(?:[^;]*?\(off arm (?P<off>\d+)\))?|\bcpu-moe\b|\bexps=CPU\b"
-)
-EVERY_LAYER = sourced(1000, "layers", "own choice: more than any model has", "chosen")
 
 
 def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
@@ -67,8 +60,8 @@ def shortfall(
 ) -> tuple[Floats, Floats, Floats]:
     """GiB by which reserved slots are billed too large for a device with speculation, 0 where they
     fit or where a row does not say how long they are, one slot where it does not say how many; and
-    the layers whose experts lie in the machine's memory, as the row says or as llama-server moves
-    them for such slots, without speculation and with it. (N,) each.
+    the layers whose experts llama-server moves to the machine's memory for such slots, without
+    speculation and with it. (N,) each.
     """
     count = len(points)
     short, before, after = (np.zeros(count) for _ in range(3))
@@ -86,27 +79,7 @@ def shortfall(
                 gib = _over(facts, arm, reserved[rows])
                 alone = (facts.model_copy(update={"gpus": n}) for n in full.gpus[rows].tolist())
                 layers[rows] = [*map(host_memory.host_layers, alone, repeat(arm), gib.tolist())]
-    base, spec = stated_layers(columns, count)
-    base, spec = np.where(np.isnan(base), before, base), np.where(np.isnan(spec), after, spec)
-    return short, base, spec
-
-
-def stated_layers(columns: Columns, count: int) -> tuple[Floats, Floats]:
-    """Layers whose experts lie in the machine's memory as rows say it, without speculation and with
-    it; NaN where they do not. Training does not read this: it prices its five such rows as if all
-    lay on the card.
-    """
-    words = read_words(columns, "spec_extra", count)
-    base, spec = (words.numbers(lambda text, arm=arm: _read_layers(text)[arm]) for arm in (0, 1))  # type: ignore[misc]
-    return base, spec
-
-
-def _read_layers(text: str) -> tuple[float, float]:
-    found = _CPU_MOE.search(text)
-    if not found:
-        return cells.NAN, cells.NAN
-    layers = float(found.group("layers") or EVERY_LAYER)
-    return float(found.group("off") or layers), layers
+    return short, before, after
 
 
 def _over(facts: Facts, plan: Plan, reserved: Floats) -> Floats:
