@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from math import log, prod
 from operator import itemgetter
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -34,27 +33,7 @@ FAR = sourced(
     "chosen",
 )
 OTHER_K_FAR = sourced(log(1.1), "log ratio", "the same of a run at another k", "chosen")
-T = TypeVar("T")
 Case = tuple[Facts, Plan]
-
-
-class Share(NamedTuple):
-    """A cause and the ratio that it makes."""
-
-    cause: str
-    ratio: float
-
-
-class Steps(NamedTuple, Generic[T]):
-    """What holds on each step from a question to a run: as asked, with the run's text and lengths,
-    its load, its k, and with what it accepted.
-    """
-
-    asked: T
-    read: T
-    there: T
-    own: T
-    accepted: T
 
 
 class Beside(NamedTuple):
@@ -80,8 +59,10 @@ class Beside(NamedTuple):
         return self.medians.at(self.loads.index((facts, plan)))
 
 
-def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
-    """From the question to a measured run, a step each."""
+def towards(facts: Facts, row: Evidence, plan: Plan) -> tuple[Case, ...]:
+    """From the question to a measured run: as asked, with the run's text and lengths, its load, its
+    k, and with what it accepted.
+    """
     spread = row.output_spread
     if spread is None and row.workload in (None, facts.workload):
         spread = facts.output_spread
@@ -105,7 +86,7 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
     if row.accepted and there.request is not None:
         stated = {"acceptance_length": row.accepted, "acceptance_k": own.k}
         accepted = there.model_copy(update={"request": there.request.model_copy(update=stated)})
-    return Steps((facts, plan), (read, plan), (there, then), (there, own), (accepted, own))
+    return (facts, plan), (read, plan), (there, then), (there, own), (accepted, own)
 
 
 def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, beside: Beside) -> str:
@@ -122,36 +103,36 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, beside: 
     cases = towards(facts, row, plan)
     medians = [beside.of_load(*case) for case in cases]
     metric = "tpot" if row.metric == "request_tok_s" else row.metric
-    gains = Steps(*(gain[metric] for _, gain in medians))
-    tokens = Steps(*(length for length, _ in medians))
-    read, ran = gains.asked / gains.read, gains.own / gains.accepted
+    asked, read, there, own, accepted = (gain[metric] for _, gain in medians)
+    tokens, of_text, _, at_k, _ = (length for length, _ in medians)
     if row.accepted and not other_k:  # a text and what was accepted of it are one cause
-        accepts = f"the run accepted {row.accepted:.2f} tokens a step, yours {tokens.asked:.2f}"
-        shares = [Share(accepts, read * ran)]
+        accepts = f"the run accepted {row.accepted:.2f} tokens a step, yours {tokens:.2f}"
+        shares = [(accepts, asked / read * own / accepted)]
     else:
-        shares = [Share(_text_cause(facts, row, tokens), read)]
+        shares = [(_text_cause(facts, row, tokens, of_text), asked / read)]
         if row.accepted:
-            shares.append(Share(f"it accepted {row.accepted:.2f}, {tokens.own:.2f} expected", ran))
+            accepts = f"it accepted {row.accepted:.2f}, {at_k:.2f} expected"
+            shares.append((accepts, own / accepted))
     shares += [
-        Share(_load_cause(facts, cases), gains.read / gains.there),
-        *_regime_shares(best, estimate, expected / gains.asked),
-        Share(f"k={plan.k} instead of {row.k}", gains.there / gains.own),
+        (_load_cause(facts, plan, cases[2]), read / there),
+        (_regime_cause(best, estimate, expected / asked), expected / asked),
+        (f"k={plan.k} instead of {row.k}", there / own),
     ]
     # what a reader does not miss is a part of what is left, or not told
-    shares = [share for share in shares if abs(log(share.ratio)) >= FAR / 2]
-    left = expected / (row.speedup * prod(share.ratio for share in shares))
+    shares = [(cause, ratio) for cause, ratio in shares if cause and abs(log(ratio)) >= FAR / 2]
+    left = expected / (row.speedup * prod(ratio for _, ratio in shares))
     if abs(log(left)) >= FAR / 2:
         rest = "what this run does not tell" if row.clean else "settings that differ or are unknown"
-        shares.append(Share(rest, left))
+        shares.append((rest, left))
     how = f" with {row.workload} text" if row.workload else ""
     place = "here" if row.covers else "nearest"
-    why = "; ".join(f"{share.cause} ({whole_percent(share.ratio)})" for share in shares)
+    why = "; ".join(f"{cause} ({whole_percent(ratio)})" for cause, ratio in shares)
     return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
 
 
-def _text_cause(facts: Facts, row: Evidence, tokens: Steps[float]) -> str:
+def _text_cause(facts: Facts, row: Evidence, tokens: float, of_text: float) -> str:
     """What another text, or an acceptance that is stated, changes in a step."""
-    instead = f"{tokens.asked:.2f} instead of {tokens.read:.2f} tokens a step"
+    instead = f"{tokens:.2f} instead of {of_text:.2f} tokens a step"
     if row.workload == facts.workload:
         stated = without_acceptance(facts) is not facts
         return f"the acceptance that you state: {instead}" if stated else "answers of other lengths"
@@ -159,8 +140,8 @@ def _text_cause(facts: Facts, row: Evidence, tokens: Steps[float]) -> str:
     return text if row.workload else f"{text} of a text that the run does not name"
 
 
-def _load_cause(facts: Facts, cases: Steps[Case]) -> str:
-    (_, asked), (there, plan) = cases.read, cases.there
+def _load_cause(facts: Facts, asked: Plan, of_load: Case) -> str:
+    there, plan = of_load
     if plan is not asked:
         shared = "with" if plan.prefix_caching else "without"
         return f"the load is another, {shared} a shared prefix"
@@ -169,14 +150,12 @@ def _load_cause(facts: Facts, cases: Steps[Case]) -> str:
     return f"the load is another{f', with answers of {tokens:,} tokens' if tokens else ''}"
 
 
-def _regime_shares(best: Candidate, estimate: Estimate, ratio: float) -> list[Share]:
-    """What losses that are documented, or requests that wait, make of the gain of the steps."""
+def _regime_cause(best: Candidate, estimate: Estimate, ratio: float) -> str:
+    """Documented losses, or requests that wait; "" where the pairs nearby moved the median."""
     codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
-    # else the pairs nearby moved the median: it is what is left
     if ratio > 1 or not (codes or crowds(estimate)):
-        return []
-    cause = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
-    return [Share(cause, ratio)]
+        return ""
+    return f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
 
 
 def without_acceptance(facts: Facts) -> Facts:
