@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, chance_of_all, mix_estimates, times
@@ -158,10 +156,8 @@ def _decide(
     for i in choices:
         each = [decide.goal_interval(c[i].estimate, f.goal or "balanced") for f, c in pairs]
         gains[i] = decide.average(each, draft.weights)
-    samples = [np.zeros(utility.SAMPLES)]
-    for i, gain in gains.items():
-        samples.append(utility.utilities(*decide.log_percentiles(gain), utility.deviates(i))[0])
-    best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
+    worth = {i: utility.expected_utility(*decide.log_percentiles(gains[i]))[0] for i in choices}
+    best = max(choices, key=worth.__getitem__)
     chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]
     decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))
     return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best
