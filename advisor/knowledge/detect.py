@@ -1,4 +1,4 @@
-"""Which accelerator is in this machine, by nvidia-smi, rocm-smi, then the system; memory in GiB, as
+"""Which accelerator is in this machine, by nvidia-smi, rocm-smi or sysctl; memory in GiB, as
 vendors mean "24 GB".
 """
 
@@ -35,7 +35,7 @@ def _ask(*command: str) -> str:
 def detect() -> tuple[Hardware, int]:
     """The accelerator and its number. Raises AdvisorError naming what was found, if anything."""
     names: list[str] = []
-    for look in (_nvidia, _rocm, _apple, _device_tree, _lspci):
+    for look in (_nvidia, _rocm, _apple):
         found = look()
         if found is None:
             continue
@@ -51,7 +51,7 @@ def detect() -> tuple[Hardware, int]:
             f"found '{names[0]}', which is not in the hardware list: {what}, or add a file (see "
             "`advisor hardware validate`)"
         )
-    tried = "nvidia-smi, rocm-smi, the system"
+    tried = "nvidia-smi, rocm-smi, sysctl"
     raise AdvisorError(f"no accelerator found (tried {tried}): give --hw, see {listed}")
 
 
@@ -119,72 +119,6 @@ def _apple() -> tuple[str, int, float | None] | None:
         return None
     memory = _ask("sysctl", "-n", "hw.memsize").strip()
     return name, 1, int(memory) / 1024**3 if memory.isdigit() else None
-
-
-def _device_tree() -> tuple[str, int, float | None] | None:
-    """Jetson boards and the DGX Spark name themselves in the device tree or in the DMI table."""
-    for place in ("/proc/device-tree/model", "/sys/devices/virtual/dmi/id/product_name"):
-        try:
-            text = Path(place).read_bytes()[:200].decode("utf-8", "replace").strip("\0 \n")
-        except OSError:
-            continue
-        low = text.lower()
-        for word, ident in (("thor", "jetson-thor"), ("dgx spark", "gb10"), ("gb10", "gb10")):
-            if word in low:
-                return ident, 1, None
-        if re.search(r"\borin\b", low):  # the driver calls all "Orin (nvgpu)", without a size
-            return _orin(low)
-    return None
-
-
-def _orin(model: str) -> tuple[str, int, float | None]:
-    memory_gb = _system_memory_gb()
-    name = "jetson-agx-orin-32gb" if (memory_gb or 64) < 40 else "jetson-agx-orin-64gb"
-    if "nano" in model:  # the 4 GB module has a third of the bandwidth
-        name = "jetson-orin-nano-8gb" if (memory_gb or 0) > 5 else model
-    return "jetson-orin-nx-16gb" if "orin nx" in model else name, 1, memory_gb
-
-
-def _lspci() -> tuple[str, int, float | None] | None:
-    """AMD and Intel graphics without a vendor tool: the name in square brackets of lspci."""
-    text = _ask("lspci")
-    for line in text.splitlines():
-        if not re.search(r"VGA|Display|3D", line) or not re.search(r"AMD|ATI|Intel", line):
-            continue
-        if re.search(r"Strix Halo|8060S", line):
-            return "strix-halo", 1, _system_memory_gb()
-        if names := re.findall(r"\[([^\]]+)\]", line):
-            return _one_of(names[-1]), 1, None
-    return None
-
-
-def _one_of(text: str) -> str:
-    """The one card of "Radeon RX 7700 XT / 7800 XT" by this machine's memory, else the text."""
-    first, *others = (part.strip() for part in text.split("/"))
-    if not others:
-        return first
-    prefix = re.split(r"\d", first)[0]
-    parts = (first, *(prefix + other for other in others))
-    found = [hw for part in parts if (hw := match(part)) is not None]
-    if found and all(hw.unified_memory for hw in found) and len({hw.id for hw in found}) == 1:
-        return found[0].id
-    size = _radeon_memory_gb()
-    if size is None:
-        return text
-    known = ((hw.id, hw.memory_gb.value) for hw in found if hw.memory_gb is not None)
-    near = {ident for ident, memory in known if abs(memory - size) <= 0.1 * size}
-    return near.pop() if len(near) == 1 else text  # several of one size: asked for, not guessed
-
-
-def _radeon_memory_gb() -> float | None:
-    """The largest memory of a Radeon here, as the kernel tells it."""
-    sizes: list[int] = []
-    for path in Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"):
-        try:
-            sizes.append(int(path.read_text(encoding="ascii")))
-        except (OSError, ValueError):
-            continue
-    return max(sizes) / 1024**3 if sizes else None
 
 
 def _system_memory_gb() -> float | None:

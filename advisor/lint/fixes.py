@@ -27,7 +27,6 @@ from advisor.lint.fix_variables import (
     is_closed,
     place_edit,
     remove_keyword,
-    remove_variable,
     requote,
     with_quotes,
 )
@@ -36,7 +35,6 @@ from advisor.readers.source import MAX_BYTES, SourceText
 
 _ITEM_BEFORE = lazy_re(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
 _FLOW_BARE = lazy_re(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
-_VARIABLE = lazy_re(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
 _TRUTHS = ("on", "off", "yes", "no", "true", "false", "null")  # which YAML reads as other than text
 _FLOW_BEFORE = lazy_re(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
 
@@ -111,8 +109,6 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
         edit = place_edit(edit, edit.start, edit.end + 1, edit.text)
     if not edit.text and KEYWORD.match(inside):
         return remove_keyword(text, edit)
-    if not edit.text and _VARIABLE.match(text, edit.start):
-        return remove_variable(text, edit)
     line = text.rfind("\n", 0, edit.start) + 1
     before = text[line : edit.start]
     if item := _ITEM_BEFORE.search(before):

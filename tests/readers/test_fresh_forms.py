@@ -416,12 +416,6 @@ def test_words_in_braces_stand_for_a_value() -> None:
     assert not validate(text=text, name="a.md", select=("SD133",)).findings
 
 
-def test_a_server_that_is_to_see_no_gpu() -> None:
-    text = "CUDA_VISIBLE_DEVICES= llama-server -m a.gguf --n-gpu-layers {}\n"
-    assert not validate(text=text.format(0), name="a.sh", select=("SD135",)).findings
-    assert validate(text=text.format(99), name="a.sh", select=("SD135",)).findings
-
-
 def test_a_function_that_starts_a_server_each_time_it_is_called() -> None:
     text = """start() {
   docker run --rm --gpus all --name "$1" vllm/vllm-openai:v0.25.1 m --gpu-memory-utilization 0.9

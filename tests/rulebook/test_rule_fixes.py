@@ -111,6 +111,3 @@ def test_places_that_cannot_be_edited_are_left() -> None:
         fixes.shape_edit(inner, Edit(file="-", start=start, end=inner.index("1}") + 1, text=""))
         is None
     )
-    flow = "env: {A: '1', VLLM_USE_V1: '1'}\n"
-    at = flow.index("VLLM")
-    assert fixes.shape_edit(flow, Edit(file="-", start=at, end=flow.index("'}"), text="")) is None

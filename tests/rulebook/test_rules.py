@@ -125,7 +125,7 @@ def test_a_rule_without_source_or_home_is_refused() -> None:
     with pytest.raises(AdvisorError, match="source"):
         rule("SD999", "error")(lambda case: iter(()))
     with pytest.raises(AdvisorError, match="SDNNN"):
-        rule("", "error", data="memory.wasteful_tp")(lambda case: iter(()))
+        rule("", "error", data="memory.kv_tight_share")(lambda case: iter(()))
 
 
 def test_docstring_parser_names_what_is_missing() -> None:

@@ -252,16 +252,6 @@ def rename_env_fix(case: Case, name: str, use: str, what: str) -> Fix:
     return span_fix(case, place, use, what)
 
 
-def drop_env_fix(
-    case: Case, name: str, what: str, *, safe: bool, instead: Fix | None = None
-) -> Fix:
-    """Take a variable away; `instead` is what takes its place (then both edits or none)."""
-    var = env_var(case, name)
-    place = var.span if var is not None else None
-    fix = span_fix(case, place, "", what, safe=safe and not is_shared(case, place))
-    return joint_fix(what, fix, instead, safe=fix.safe) if instead is not None else fix
-
-
 def caching_off_fix(case: Case, what: str) -> Fix:
     """vLLM without prefix caching: the switch that is there is turned, else one is added."""
     name, given = "--no-enable-prefix-caching", flag(case, "--enable-prefix-caching")

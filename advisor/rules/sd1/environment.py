@@ -5,18 +5,13 @@ from functools import lru_cache
 from typing import Any
 
 from advisor import engines
-from advisor.domain.nouns import Case, EnvVar, Fix
+from advisor.domain.nouns import Case, EnvVar
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import nearest_word
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import (
-    add_fix,
-    drop_env_fix,
-    env_var,
-    is_release_pinned,
     rename_env_fix,
     span_fix,
 )
@@ -69,33 +64,12 @@ def dead_env(case: Case) -> Hits:
                 f"{name} has no effect from {case.plan.engine} {row['since']} on; {instead}",
                 flag=name,
                 line=next(lines, 0),
-                fix=dead_fix(case, name, row.get("flag"), instead),
+                fix=f"Remove {name}; {instead}.",
                 # nothing is lost
                 severity="info" if case.plan.engine == "sglang" or same else None,
                 row=row,
                 versions=f"{row['since']} and later",
             )
-
-
-def dead_fix(case: Case, name: str, use: str | None, instead: str) -> Fix:
-    """Safe where nothing takes its place: a flag has an effect that it has not."""
-    pinned = is_release_pinned(case)
-    if release(case) is None:
-        return Fix(text=f"Remove {name}; {instead}.")
-    if use is None:
-        return drop_env_fix(case, name, f"Remove {name}.", safe=pinned)
-    if case.launch.flag(use) is not None:
-        return drop_env_fix(case, name, f"Remove {name}: {use} is set.", safe=pinned)
-    var = env_var(case, name)
-    value = (var.value if var is not None and not var.unresolved else None) or ""
-    what = f"Remove {name}; write {use} {value or '...'}."
-    if not re.fullmatch(r"[\w.-]+", value):
-        return Fix(text=what)
-    words = (one for one in case.launch.flags if one.span and one.raw and one.origin == "cli")
-    beside = next((one for one in words if not one.unresolved), None)
-    return drop_env_fix(
-        case, name, what, safe=False, instead=add_fix(case, beside, use, value, what)
-    )
 
 
 @rule("SD135", "warning", "catalogued", decides=True, data="compatibility.variables")
@@ -244,19 +218,12 @@ def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
     if to_fill(value, named=True) and not value.startswith(("GPU", "MIG")):
         return None
-    numbers = [one.strip() for one in value.split(",") if one.strip()]
-    if len(set(numbers)) < len(numbers):
-        once = ",".join(dict.fromkeys(numbers))
-        what = Fix(text=f"Name each device once, as {once} does.")
-        return hit(case, var, "a device stands in it twice", None, stops=True)._replace(fix=what)
-    if _DEVICES.fullmatch(value) or value.strip().lower() in ("none", "void", "nodevfiles"):
+    if (
+        not value.strip()
+        or _DEVICES.fullmatch(value)
+        or value.strip().lower() in ("none", "void", "nodevfiles")
+    ):
         return None
-    if not value.strip():
-        layers, container = flag(case, "--gpu-layers"), case.launch.container
-        image = (container.image if container is not None else None) or ""
-        if (layers is not None and layers.value == "0") or "cpu" in image.lower():
-            return None  # the server is meant to see no GPU
-        return hit(case, var, "with nothing in it no GPU is seen", None, stops=True)
     parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
     numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]
     meant = ",".join(numbers) if all(one.isdigit() for one in numbers) else None

@@ -20,7 +20,6 @@ from advisor.rules.kit.flags import (
     lookup_spelling,
     option_at_release,
 )
-from advisor.rules.kit.releases import possible
 from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
@@ -134,25 +133,13 @@ def aliases(case: Case) -> Hits:
 
 
 def abbreviations(case: Case) -> Hits:
-    """Options that argparse completes: a letter or two are missing."""
-    for found in case.launch.flags:
+    """Keywords of Ray Serve's class, which nothing completes as argparse does."""
+    for found in case.launch.flags if case.launch.form == "ray-serve" else ():
         if found.origin not in ("cli", "yaml") or not found.known or "." in found.name:
             continue
-        word = lookup_spelling(found)
-        match = catalogue(case).match(word, catalogued_version(case))
-        if match is None or not match.abbreviated:
-            continue
-        if case.launch.form == "ray-serve":  # keywords of a class, which nothing completes
+        match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
+        if match is not None and match.abbreviated:
             yield keyword_cut_short(case, found, match.spelling)
-        elif len(match.spelling) - len(word) <= 2:
-            ever = {catalogue(case).match(word, one) for one in possible(case, found)}
-            same = {one and one.spelling for one in ever} == {match.spelling}
-            yield Hit(
-                f"{found.raw} is read as {match.spelling} only while no other option begins so",
-                flag=found,
-                severity="info" if same else "warning",
-                fix=rename_fix(case, found, match.spelling, f"Write {match.spelling}."),
-            )
 
 
 def _weight(case: Case, misspelt: bool, strange: bool, several: bool) -> Severity | None:

@@ -8,7 +8,7 @@ from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import is_gguf
-from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
+from advisor.rules.kit.fixes import replace_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import beyond, likely_number, limits, outside, takes
 from advisor.rules.kit.values import OPEN, allowed_values, matches_choice, nearest, slip
@@ -17,7 +17,6 @@ _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
 _NO_PORT = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)*")
 _SPLIT_OTHERWISE = lazy_re(r"\d+(?:\.\d+)?(?:\s*[:;]\s*\d+(?:\.\d+)?)+")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
-_TENSOR = lazy_re(r":(?=(?:CPU|CUDA|ROCm|Vulkan|SYCL|Metal)\w*$)(?<!=)")
 _WORD = lazy_re(r"[\w./~-]+")
 # the default of an option that takes a number, as llama.cpp's help gives it: "0.10, 0.0 = disabled"
 _NUMBER = lazy_re(r"-?\d+(?:\.\d+)?(?=[,;]|$)")
@@ -34,7 +33,6 @@ SAMPLING = (
 )
 SECONDS = ("--timeout", "--sleep-idle-seconds")
 TEMPLATES = tuple(table("compatibility")["chat_templates"]["value"].split())
-TENSORS = ("--override-tensor", "--spec-draft-override-tensor")
 TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
@@ -89,33 +87,22 @@ def wrong_form(case: Case, flag: Flag, option: Option) -> Hit | None:
             slip=True,
         )
     if flag.name == "--chat-template" and gguf:
-        return template(case, flag, value)
+        return template(flag, value)
     if flag.name == "--lora-modules" and case.plan.engine == "vllm" and flag.origin == "cli":
         return adapters(case, flag)
-    if flag.name in TENSORS and gguf and (bad := _TENSOR.search(flag.value or "")):
-        right = (flag.value or "")[: bad.start()] + "=" + (flag.value or "")[bad.end() :]
-        return wrong(flag, "PATTERN=BUFFER", set_fix(case, flag, right, f"Write {right}."))
     return None
 
 
-def template(case: Case, flag: Flag, value: str) -> Hit | None:
+def template(flag: Flag, value: str) -> Hit | None:
     """Return a hit where a word is no template of llama.cpp's own: it becomes the whole prompt."""
     if not _WORD.fullmatch(value) or value in TEMPLATES:
         return None
-    near, hint = nearest(value, TEMPLATES), "llama.cpp has none of that name"
-    fix = Fix(text="Leave it out: the model brings its own template.")
-    if "/" in value or value.endswith((".jinja", ".jinja2", ".txt")):
-        what, near = f"Write --chat-template-file {value}.", None
-        fix = rename_fix(case, flag, "--chat-template-file", what)
-        hint = "a file is given with --chat-template-file"
-    elif near:
-        fix, hint = set_fix(case, flag, near, f"Write {near}."), f"did you mean {near}?"
     return Hit(
         f"{flag.raw} takes the text of a template or the name of one that is built in, not "
-        f"'{value}'; {hint}",
+        f"'{value}'; llama.cpp has none of that name",
         flag=flag,
-        severity="error" if slip(value, near) else "warning",
-        fix=fix,
+        severity="warning",
+        fix="Leave it out: the model brings its own; a file is given with --chat-template-file.",
         slip=True,
     )
 

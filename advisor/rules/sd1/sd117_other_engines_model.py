@@ -1,4 +1,3 @@
-import re
 from functools import cache, lru_cache
 from typing import Any
 
@@ -21,7 +20,6 @@ _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+-gguf(?::[\w.-]+)?")
 _ADDRESS = lazy_re(
     r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)/?(?:tree/main/?)?"
 )
-_FILE = lazy_re(r"([\w.-]+/[\w.-]+)[:/]([^:]+\.gguf)", re.I)
 _TAGGED = lazy_re(r"([\w-][\w.-]*)/([\w.-]+?)(:[\w-]+)?")
 _OTHERS = (".safetensors", ".bin.index.json", ".pt", ".pth", ".onnx")
 QUANTISATIONS = tuple(table("compatibility")["gguf_quantisations"]["value"].split())
@@ -69,19 +67,6 @@ def no_gguf(case: Case) -> Hit | None:
     """The hit of what is no GGUF, or not in the form that its option takes."""
     repo, model = certain(case, "--hf-repo"), flag(case, "--model")
     given = (repo.value if repo is not None else None) or ""
-    if repo is not None and (found := _FILE.fullmatch(given)) is not None:
-        what = f"--hf-file {found[2]}"
-        alone = repo.origin == "cli" and flag(case, "--hf-file") is None
-        return Hit(
-            f"{repo.raw} takes OWNER/NAME:QUANTISATION; a file of the repository is given with "
-            "--hf-file",
-            flag=repo,
-            fix=set_fix(case, repo, f"{found[1]} {what}", f"Write {what}.")
-            if alone
-            else f"Write {what}.",
-            sources=("ggml-org/llama.cpp common/arg.cpp (common_download_resolve)",),
-            sole=True,
-        )
     if repo is not None and (found := _TAGGED.fullmatch(given)) is not None:
         named = flag(case, "--hf-file") is not None or "gguf" in given.lower()
         if not named and found[1].lower() in owners():

@@ -6,7 +6,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import json_fix, json_rename_fix, set_fix
+from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.numbers import likely_number, outside, wrong_type
@@ -30,8 +30,6 @@ CLASSES = {
 # options that take an object and nothing else, whatever their value begins with; so do all that
 # vLLM reads into a configuration class
 OBJECTS = ("--hf-overrides",)
-# JSON that is a list
-LISTED = ("--allowed-origins", "--allowed-methods", "--allowed-headers")
 CONNECTORS = tuple(table("compatibility")["kv_connectors"]["value"])
 # keys of objects that no class of vLLM's describes; another one is passed over
 KEYS = {
@@ -66,15 +64,6 @@ def json_option(case: Case) -> Hits:
             continue
         if key:
             yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
-        elif name in LISTED and found.origin == "cli" and _scalar(found.value, "") == found.value:
-            words = json.dumps([word for word in found.value.replace(",", " ").split() if word])
-            yield Hit(
-                f"{found.raw} takes a JSON list, not '{found.value}'",
-                flag=found,
-                fix=set_fix(case, found, words, f"Write {words}."),
-                everywhere=True,
-                slip=True,
-            )
         elif takes_object(case, found):
             broken = problem(found.value)
             if has_empty_values(found):
@@ -101,7 +90,7 @@ def takes_object(case: Case, found: Flag) -> bool:
     if "." in found.name or not value:
         return False
     option = catalogue(case).find(found.name, catalogued_version(case))
-    if option is None or found.name in LISTED:
+    if option is None:
         return False
     wanted = catalogue(case).takes_json(option) or found.name in TEXT_OBJECTS
     if wanted and option.type in ("json", "loads"):

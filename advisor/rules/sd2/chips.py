@@ -112,7 +112,7 @@ def quant_below_device(case: Case) -> Hits:
     Why: the engine compares the method's least compute capability with the device and stops.
     Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
-    Sources: vllm-project/vllm#1157; sgl-project/sglang#20599; sgl-project/sglang#36822
+    Sources: vllm-project/vllm#1157
     """
     quant, hw, name = case.facts.quant, case.facts.hardware, model_text(case).lower()
     if hw is None or case.launch.fork is not None:
@@ -145,26 +145,15 @@ def quant_below_device(case: Case) -> Hits:
 
 
 def of_type(case: Case) -> Hits:
-    """bfloat16 below capability 8.0, which vLLM refuses (SGLang takes float16 itself), or with GPTQ
-    experts in SGLang, whose scales are float16: the server stops in its first pass.
-    """
-    asked, model = flag(case, "--dtype"), case.facts.model
-    if asked is None or asked.value != "bfloat16":
-        return
-    gptq = "gptq" in model_text(case).lower() or (case.plan.quantization or "").startswith("gptq")
-    if case.plan.engine == "vllm" and below(case, 80):
+    """bfloat16 below capability 8.0, which vLLM refuses (SGLang takes float16 itself)."""
+    asked = flag(case, "--dtype")
+    bfloat = asked is not None and asked.value == "bfloat16"
+    if bfloat and case.plan.engine == "vllm" and below(case, 80):
         yield Hit(
             f"{hardware_name(case)} has no bfloat16: vllm asks for compute capability 8.0",
             flag=asked,
-            fix=set_fix(case, asked, "half", "Write --dtype half."),
+            fix=set_fix(case, "--dtype", "half", "Write --dtype half."),
             sources=("vllm-project/vllm#1157",),
-        )
-    elif case.plan.engine == "sglang" and gptq and model is not None and model.is_moe:
-        yield Hit(
-            "SGLang's kernel for GPTQ experts takes float16 alone",
-            flag=asked,
-            fix=set_fix(case, asked, "float16", "Write --dtype float16."),
-            sources=("sgl-project/sglang#20599", "sgl-project/sglang#36822"),
         )
 
 

@@ -128,14 +128,3 @@ def weight(case: Case, budget: float) -> Severity:
     gigabytes = model.total_params_b * quant.bits / 8
     least = LEAST["overhead_s"] + gigabytes / LEAST["gb_s"]
     return "error" if budget < least and gigabytes >= LEAST["from_gb"] else "warning"
-
-
-def stops(case: Case) -> Severity | None:
-    """Without a device llama-server runs on the processor; the others stop."""
-    return "warning" if case.plan.engine == "llama-server" else None
-
-
-def ends(case: Case) -> str:
-    """What the server does without a device."""
-    slow = case.plan.engine == "llama-server"
-    return "llama-server runs on the processor" if slow else f"{case.plan.engine} stops"

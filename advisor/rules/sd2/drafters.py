@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from advisor.domain.nouns import LLM, Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import decimal, flag, model_name, spec_flag, unread, value
 from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.models import headless, target_of
 
-ROW = table("compatibility")["dflash_temperature"]
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
@@ -39,25 +37,6 @@ def mixed_spec_chain(case: Case) -> Hits:
             f"depends on the build",
             flag=place,
             fix="Name one type; draft-mtp where the GGUF has the head.",
-        )
-
-
-@rule("SD266", "info", data="compatibility.dflash_temperature")
-@when(methods="dflash")
-def dflash_temperature(case: Case) -> Hits:
-    """DFlash with a sampling temperature of one half or more.
-
-    Why: acceptance was seen to fall at higher temperatures.
-    Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
-        --spec-type draft-dflash --temp 0.8
-    Good: with --temp 0 for --temp 0.8
-    """
-    place, temperature = default_temperature(case)
-    if temperature is not None and temperature >= ROW["value"]:
-        yield Hit(
-            f"DFlash at temperature {temperature:g}: its acceptance falls from {ROW['value']:g} on",
-            flag=place,
-            fix="Use temperature 0 for agents, or MTP with k 2.",
         )
 
 

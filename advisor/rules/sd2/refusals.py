@@ -1,6 +1,5 @@
 """What does not go together: options with options, and speculation with options and outputs."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,6 @@ from advisor.rules.kit.case import (
     unread,
 )
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
-from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release, version_label
 
 FLAGS = (
@@ -28,7 +26,6 @@ FLAGS = (
     *("--grammar-backend", "--structured-outputs-config"),
 )
 ROW = table("compatibility")["wrong_tool_parsers"]
-FAMILIES = table("compatibility")["parser_families"]
 ROWS = rows("compatibility", "speculation_beside")
 PAIRS = table("compatibility")["option_pairs"]
 # options of SGLang whose number divides the ranks: what it counts, and the switch beside it
@@ -95,7 +92,6 @@ def tool_parser_mismatch(case: Case) -> Hits:
     """
     parser, id_ = case.plan.tool_call_parser, case.facts.model.id if case.facts.model else ""
     if parser not in ROW["parsers"] or not id_.startswith(tuple(ROW["models"])):
-        yield from other_family(case)
         return
     yield Hit(
         f"the tool-call parser '{parser}' is not for {model_name(case)}: calls can stay in the "
@@ -104,28 +100,6 @@ def tool_parser_mismatch(case: Case) -> Hits:
         fix=f"Use {' or '.join(ROW['use'])} to match the chat template.",
         conflicts=tuple(ROW["conflicts"]),
     )
-
-
-def other_family(case: Case) -> Hits:
-    """A parser of tool calls or of reasoning that is written for models of other names."""
-    name = base_name(case.plan.model or case.launch.model or "")
-    if flag(case, "--chat-template") is not None or not re.search(FAMILIES["models"], name):
-        return
-    for option, parsers in FAMILIES["value"].items():
-        found = certain(case, option)
-        pattern = parsers.get(found.value or "") if found is not None else None
-        if found is None or pattern is None or re.search(pattern, name):
-            continue
-        meant = [one for one, own in parsers.items() if re.search(rf"^(?:{own})", name)]
-        yield Hit(
-            f"the parser '{found.value}' is for other models than {name}: its output stays in the "
-            "text",
-            flag=found,
-            fix=f"Take the parser of this family, such as {meant[0]}."
-            if len(meant) == 1
-            else "Take the one of this family.",
-            row=FAMILIES,
-        )
 
 
 @rule("SD285", "error", "catalogued ik_llama.cpp", data="compatibility.speculation_beside")

@@ -51,27 +51,6 @@ def turboquant_mtp(case: Case) -> Hits:
         yield Hit(text, fix="Use one of the two, not both.")
 
 
-@rule("SD221", "info", "vllm", at=KV)
-@when(options=KV, parts="hybrid")
-def fp8_kv_hybrid(case: Case) -> Hits:
-    """An fp8 KV cache on a hybrid model, where the evidence conflicts.
-
-    Why: scales are 1.0 unless the checkpoint carries them. Worth one quality test, not more.
-    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-    Sources: vllm-project/vllm#26646; rwlove/home-ops; AI-Guru/ai_services
-    """
-    if fp8_kv(case):
-        yield Hit(
-            "fp8 KV on a hybrid: uncalibrated scales; the evidence on quality conflicts",
-            fix="Compare answers with and without it on your own prompts.",
-            conflicts=(
-                "club-3090 finds the quality equal and sets it on",
-                "the vLLM recipe for DGX Spark uses it",
-            ),
-        )
-
-
 @rule("SD222", "warning", "vllm", defect="vllm-fp8kv-disables-prefix-caching", unsure="silent")
 @when(options=KV, parts="hybrid")
 def fp8_kv_prefix_caching(case: Case) -> Hits:

@@ -19,6 +19,7 @@ _NODES = (
     *("--node-rank", "--headless", "--data-parallel-start-rank", "--data-parallel-address"),
     *("--dist-init-addr", "--master-addr"),
 )
+_ON_ONE_MACHINE = frozenset(("compose", "docker-run", "quadlet", "systemd"))
 _DEVICES = (
     *("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
     *("ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"),
@@ -118,20 +119,17 @@ def memory_share_above_one(case: Case) -> Hits:
 
 
 def together(one: Launch, other: Launch) -> bool:
-    """Whether both servers run on one device: it is named by both, or by no service of compose."""
+    """Whether both servers run on one device: it is named by both, or by neither container."""
     if any(flag.name in _NODES for launch in (one, other) for flag in launch.flags):
         return False
     ports = {flag and flag.value for flag in (one.flag("--port"), other.flag("--port"))}
     if one.container is None and other.container is None and len(ports) == 1:
         return False  # one after the other
+    kinds = [launch.container.kind for launch in (one, other) if launch.container is not None]
+    if not _ON_ONE_MACHINE.issuperset(kinds):
+        return False  # a scheduler places them
     mine, theirs = devices(one), devices(other)
-    unnamed = not mine and not theirs and in_compose(one) and in_compose(other)
-    return unnamed or not mine.isdisjoint(theirs)
-
-
-def in_compose(launch: Launch) -> bool:
-    """Whether the server is a service of compose, all of which run on one machine."""
-    return launch.container is not None and launch.container.kind == "compose"
+    return not mine.isdisjoint(theirs) or (len(kinds) == 2 and not mine and not theirs)
 
 
 def devices(launch: Launch) -> frozenset[str]:

@@ -10,7 +10,6 @@ from advisor.rules.kit.case import (
     is_gguf,
     is_hybrid,
     k_words,
-    model_name,
     open_value,
     spec_flag,
 )
@@ -119,33 +118,6 @@ def slots_far_from_load(case: Case) -> Hits:
             flag=place,
             fix=set_fix(case, place, str(fits), f"Set about {fits} slots."),
         )
-
-
-@rule("SD310", "warning", "vllm sglang", data="memory.wasteful_tp")
-@when(needs="model")
-def tp_too_wide(case: Case) -> Hits:
-    """Tensor parallelism over eight devices for a model with few active parameters.
-
-    Why: such a model reads little per device and step, and its 2 KV heads are copied, not split.
-    Bad: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 8 --max-num-seqs 32
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 2 --max-num-seqs 32
-    """
-    model, tp = case.facts.model, case.plan.tp
-    shape = case.facts.shape or model
-    active = (model and model.active_params_b) or (shape and shape.active_params_b)
-    if tp < number("memory", "wasteful_tp") or not active or not (model and model.is_moe):
-        return
-    if active > number("memory", "small_active_params_b"):
-        return
-    heads, copies = shape.kv_heads if shape else None, ""
-    if heads and heads < tp:
-        copies = f", and its {heads} KV heads are copied {tp // heads} times"
-    yield Hit(
-        f"TP {tp} for {model_name(case)}: with {active:.1f} B active parameters the "
-        f"all-reduce outweighs the shared work{copies}",
-        flag=flag(case, "--tensor-parallel-size", "--tp-size"),
-        fix="Use TP 1 or 2 (4 for long contexts), and replicas for throughput.",
-    )
 
 
 @rule("SD316", "error", "vllm llama-server")
