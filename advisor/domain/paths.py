@@ -1,18 +1,19 @@
-"""Where the shipped facts and the artefact are, in a wheel or a checkout; and the hash by which a
-generated file is told from one that was cut off or edited.
+"""Where the shipped facts and the artefact are, in a wheel or a checkout; and the checksum by which
+a generated file is told from one that was cut off or edited.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import zlib
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from zipimport import ZipImportError, zipimporter
 
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.patterns import lazy_re
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,29 +62,49 @@ def user_dirs() -> tuple[str, ...]:
     return (os.path.join(base, "advisor"),)
 
 
-_HEAD = re.compile(r'\{\s*"generated":\s*"[^"\n]*",\n')
-
-_SEAL = re.compile(rb'\{\s*"generated":\s*"[^"\n]*",\n"sha256":\s*"([0-9a-f]{64})",\n')
+_HEAD = lazy_re(r'\{\s*"generated":\s*"[^"\n]*",\n')
+_SEAL = re.compile(rb'\{\s*"generated":\s*"[^"\n]*",\n"crc32":\s*(\d+),\n')
 
 
 def seal(text: str) -> str:
-    """A JSON object's text: how it is generated, then the hash of what follows as second key."""
+    """A JSON object's text: how it is generated, then the CRC-32 of what follows as second key."""
     head = _HEAD.match(text)
     assert head is not None, "a generated file says so in line one"
     rest = text[head.end() :]
-    return f'{head.group()}"sha256": "{hashlib.sha256(rest.encode()).hexdigest()}",\n{rest}'
+    return f'{head.group()}"crc32": {zlib.crc32(rest.encode())},\n{rest}'
 
 
-def unseal(data: bytes, name: str, remedy: str) -> dict[str, Any]:
-    """The object of a sealed file. Raises AdvisorError where the hash is missing or another one."""
+def unseal(data: bytes, name: str, remedy: str) -> Entries:
+    """The object of a sealed file. Raises AdvisorError where it is not what was sealed."""
     found = _SEAL.match(data)
     if found is None:
-        raise AdvisorError(f"{name} is damaged, or of another release (it has no hash): {remedy}")
-    if hashlib.sha256(memoryview(data)[found.end() :]).hexdigest().encode() != found.group(1):
-        raise AdvisorError(f"{name} is damaged (its content does not match its hash): {remedy}")
-    try:
-        made: dict[str, Any] = json.loads(data)
-    except ValueError:
-        raise AdvisorError(f"{name} is damaged (it is no JSON): {remedy}") from None
-    del made["sha256"]
-    return made
+        raise AdvisorError(f"{name} is damaged, or of another release (no checksum): {remedy}")
+    if zlib.crc32(memoryview(data)[found.end() :]) != int(found.group(1)):
+        raise AdvisorError(f"{name} is damaged (its checksum is another one): {remedy}")
+    return Entries(data[found.end() :].decode())
+
+
+class Entries(Mapping[str, Any]):
+    """A JSON object with an entry a line, each parsed when it is first asked for; an entry of
+    several lines is such an object again, indented by one blank more.
+    """
+
+    def __init__(self, text: str, indent: str = "") -> None:
+        lines = f"\n{text}".rpartition("\n}")[0].split(f'\n{indent}"')[1:]
+        parts = (line.partition('":') for line in lines)
+        self._texts = {name: value.removesuffix(",") for name, _, value in parts}
+        self._values: dict[str, Any] = {}
+        self._indent = indent
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._values:
+            text = self._texts[name]
+            several = text.startswith("{\n")
+            self._values[name] = Entries(text, f"{self._indent} ") if several else json.loads(text)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)

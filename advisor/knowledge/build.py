@@ -5,7 +5,7 @@ one of them, for its author.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +121,12 @@ def index_text(index: Index) -> str:
             "imputation",
         }:
             rows = ",\n".join(
-                f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in value.items()
+                f" {json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in value.items()
             )
-            lines.append(f"{json.dumps(name)}:{{\n{rows}}}")
+            lines.append(f"{json.dumps(name)}:{{\n{rows}\n}}")
         else:
             lines.append(f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}")
-    return seal("{" + ",\n".join(lines) + "}\n")
+    return seal("{" + ",\n".join(lines) + "\n}\n")
 
 
 def write_index(check: bool = False) -> tuple[Path, bool]:
@@ -139,7 +139,7 @@ def write_index(check: bool = False) -> tuple[Path, bool]:
     return path, same
 
 
-def merge_user_files(index: Index, folders: Iterable[str | Path]) -> Index:
+def merge_user_files(index: Mapping[str, Any], folders: Iterable[str | Path]) -> Mapping[str, Any]:
     """A copy of the index with the user's files, which win. Raises FactFileError for an unusable
     one: none is dropped in silence.
     """

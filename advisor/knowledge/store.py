@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -35,7 +36,7 @@ from advisor.knowledge.names import (
 )
 from advisor.knowledge.shapes import approximate, quant_by_rule
 
-Index = dict[str, Any]
+Index = Mapping[str, Any]
 INDEX = "knowledge/index.json"
 REMEDY = "run `advisor knowledge build` or reinstall the package"
 
