@@ -101,18 +101,20 @@ def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
     if (quant := largest_quant(facts, plain)) is not None:
         yield f"--quant {quant.id}"
     elif plain.engine in memory.SERVERS:
-        quant = _gguf_quant(facts, plain)
+        # llama-server takes no share of the memory and no ranks
+        one = {"tp": 1, "dp": 1, "pp": 1, "memory_fraction": None, "kv_cache_dtype": None}
+        gguf = plain.model_copy(update={"engine": "llama-server", **one})
+        quant = largest_quant(facts, gguf, like=True)
         many = (facts.concurrency or 1) > FEW
         if quant is not None and not (many and (quant.bits or 0.0) < FOUR_BITS):
             yield f"--engine llama-server --quant {quant.id}"
-    yield from other_counts(facts, plain)
-
-
-def _gguf_quant(facts: Facts, plain: Plan) -> Quant | None:
-    """What llama-server would run, which takes no share of the memory and no ranks."""
-    one = {"tp": 1, "dp": 1, "pp": 1, "memory_fraction": None, "kv_cache_dtype": None}
-    gguf = plain.model_copy(update={"engine": "llama-server", **one})
-    return largest_quant(facts, gguf, like=True)
+    for count in more_counts(facts.hardware, facts.gpus):
+        if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
+            continue
+        shared = facts.model_copy(update={"gpus": count, "tp": count})
+        if memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1, "pp": 1})).fits:
+            yield f"--gpus {count}"
+            break
 
 
 def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
@@ -123,24 +125,6 @@ def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
     )
     boards = BOARD_COUNTS if hardware is not None and hardware.machine_gpus is not None else ()
     return () if built_in else tuple(n for n in (*GPU_COUNTS, *boards) if n > gpus)
-
-
-def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
-    """Numbers of GPUs on which the plan fits: the most of those there are, else more."""
-    fewer = [
-        n for n in range(facts.gpus - 1, 1, -1) if plain.engine in memory.SERVERS and not facts.tp
-    ]
-    for count in (*fewer, *more_counts(facts.hardware, facts.gpus)):
-        if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
-            continue
-        shared = facts.model_copy(update={"gpus": count, "tp": count})
-        if not memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1, "pp": 1})).fits:
-            continue
-        if count < facts.gpus:
-            yield f"--gpus {count} (of the {facts.gpus})"
-            return
-        yield f"--gpus {count}"
-        return
 
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
