@@ -11,7 +11,7 @@ from io import StringIO
 
 import click
 
-from advisor.cli.base import HELP, Command, LazyGroup, say
+from advisor.cli.base import HELP, Command, LazyGroup, say, version
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable
 from advisor.domain.spelling import nearest_word
@@ -106,11 +106,9 @@ def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the version and the age of the facts, and exit."""
     if not wanted or ctx.resilient_parsing:
         return
-    from importlib.metadata import version  # start-up: not for an answer
-
     from advisor.knowledge.age import facts_line, stale_line  # start-up: the index
 
-    say(f"advisor, version {version('mtp-advisor')}")
+    say(f"advisor, version {version()}")
     say(stale_line() or facts_line())
     ctx.exit()
 

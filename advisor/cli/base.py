@@ -31,6 +31,16 @@ def say(text: object, *, err: bool = False, end: str = "\n", color: bool = False
     click.echo(shown, nl=False, err=err, color=color or None)
 
 
+def version() -> str:
+    """The package's version."""
+    from importlib import metadata  # start-up: not for an answer
+
+    try:
+        return metadata.version("mtp-advisor")
+    except metadata.PackageNotFoundError:
+        return "development"  # a checkout that is not installed
+
+
 def import_extra(extra: str, module: str) -> Any:
     """A module that an extra of the package brings. Raises AdvisorError where it is missing."""
     try:

@@ -5,25 +5,17 @@ A question that cannot be answered is status 400 with its sentence in `error`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BeforeValidator, Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import rules as rulebook
-from advisor.advice.explore.axes import parse_axis
-from advisor.advice.explore.sweep import sweep as run_sweep
-from advisor.advice.explore.within import users_within, with_costs
-from advisor.advice.questions import question as request_of
-from advisor.cli.serve import answers
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
-from advisor.cli.serve.question import PricedQuestion
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
 from advisor.domain.nouns import AdvisorError
@@ -35,7 +27,6 @@ from advisor.render.objects import inline, object_of
 from advisor.render.own_runs import ab_json, runs_json
 from advisor.render.schema import named_schema
 
-MOST_LOADS = 400  # of a sweep over HTTP
 _ERROR = object_of({"error": {"type": "string"}}, ["error"])
 _SAYS_WHY = {"content": {"application/json": {"schema": _ERROR}}}
 _REFUSED: dict[int | str, Any] = {
@@ -53,28 +44,6 @@ def _once(request: Request) -> None:
 
 
 router = APIRouter(prefix="/api", responses=_REFUSED, dependencies=[Depends(_once)])
-
-
-def _axes(value: Any) -> Any:
-    """Several axes in one text: "concurrency=1..64 k=0..4"."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
-        return value
-    return [axis for one in texts for axis in re.split(r"[;\s]+(?=[a-z_]+=)", one[:2000].strip())]
-
-
-Axis = Annotated[str, Field(max_length=2000)]
-
-
-_VARY = Field(
-    min_length=1, max_length=6, description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
-)
-
-
-class Variation(PricedQuestion):
-    """A question and what varies in it."""
-
-    vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
 
 
 def _responses(command: str = "", **more: Any) -> dict[int | str, Any]:
@@ -124,27 +93,9 @@ def why_not(asked: Annotated[sheets.Doubt, Query()]) -> JSONResponse:
 
 
 @router.get("/sweep", responses=_responses("sweep"))
-def sweep(asked: Annotated[Variation, Query()]) -> JSONResponse:
+def sweep(asked: Annotated[sheets.Variation, Query()]) -> JSONResponse:
     """What `advisor sweep --format json` prints."""
-    return JSONResponse(sweep_json(swept_for(asked)))
-
-
-def swept_for(asked: Variation) -> Any:
-    """The sweep. Raises AdvisorError where it is larger than a server takes."""
-    vary = dict(parse_axis(text) for text in asked.vary)
-    loads = 1
-    for name, values in vary.items():
-        loads *= len(values) if name != "k" else 1
-    if loads > MOST_LOADS:
-        raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
-    request, machine = request_of(asked.as_options())
-    rate, limits = asked.rate(), asked.limits()
-    with answers.turn():
-        found = run_sweep(request, vary, machine=machine)
-        if limits:
-            seen = users_within(found.request, limits, found.ks)
-            found = found.model_copy(update={"within": seen})
-    return with_costs(found, rate)
+    return JSONResponse(sweep_json(sheets.swept_for(asked)))
 
 
 @router.post("/validate", responses=_responses("validate", diff={"type": "string"}))

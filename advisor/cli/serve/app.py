@@ -23,9 +23,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
+from advisor.cli.base import version
 from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
-from advisor.cli.serve.html import ASSETS, asset_bytes, version
+from advisor.cli.serve.html import ASSETS, asset_bytes
 from advisor.cli.serve.question import NAMES, field_error, own_words, question_from
 from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
@@ -191,7 +192,8 @@ class Guard:
             if not bounded.exceeded:
                 raise
         if bounded.exceeded:
-            await _answer_refusal(send, scope["path"], 413, _too_large(limit))
+            why = f"more than the {limit >> 20} MiB that are read"
+            await _answer_refusal(send, scope["path"], 413, why)
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """(status, why) for a request that is not ours, None for one that is."""
@@ -210,10 +212,6 @@ class Guard:
             return 403, "requests of other sites are not answered"
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > URL_BYTES:
             return 414, f"the address is longer than {URL_BYTES >> 10} KiB"
-        limit = FILES_BYTES if scope["path"].startswith(self.files) else FORM_BYTES
-        length = headers.get(b"content-length", ["0"])[0]
-        if length.isdigit() and int(length) > limit:
-            return 413, _too_large(limit)
         return None
 
 
@@ -238,10 +236,6 @@ class _BoundedBody:
                 self.exceeded = True
                 return {"type": "http.disconnect"}
         return message
-
-
-def _too_large(limit: int) -> str:
-    return f"more than the {limit >> 20} MiB that are read"
 
 
 async def _answer_refusal(send: Send, path: str, status: int, why: str) -> None:

@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.base import HELP, Option, import_extra, option, path_type, say, with_options
+from advisor.cli.base import HELP, import_extra, option, path_type, say
 from advisor.domain.nouns import AdvisorError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-def _host_options(port: int) -> Option:
-    hosts = "Another host name of this server, e.g. behind a proxy; repeatable."
-    return with_options(
-        option("port", "Port; 0 picks a free one.", click.IntRange(0, 65535), default=port),
-        option("host", "Address to listen on.", default="127.0.0.1"),
-        option("allow-host hosts", hosts, multiple=True, metavar="NAME"),
-    )
-
-
 @click.command(context_settings=HELP)
-@_host_options(8765)
+@option("port", "Port; 0 picks a free one.", click.IntRange(0, 65535), default=8765)
+@option("host", "Address to listen on.", default="127.0.0.1")
+@option(
+    "allow-host hosts",
+    "Another host name of this server, e.g. behind a proxy; repeatable.",
+    multiple=True,
+    metavar="NAME",
+)
 @option("open opens", "Open the page in the browser.", bool)
 def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     """Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.
@@ -40,7 +38,7 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     app = import_extra("serve", "advisor.cli.serve.app")
     made = app.create_app(names(host, hosts))
     app.warm()
-    run(made, uvicorn, host, port, opens=opens)
+    run(made, uvicorn, host, port, opens)
 
 
 @click.command(context_settings=HELP)
@@ -59,25 +57,20 @@ def page(
     site = import_extra("serve", "advisor.cli.serve.site")
     if place.exists() and any(place.iterdir()):
         raise AdvisorError(f"{place} is not empty: nothing was written")
-    count = site.write(place, hardware, models, quants)
-    say(f"{count} files in {place}: open {place / 'index.html'}")
+    for name, text in site.site(hardware, models, quants):
+        target = place / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    say(f"open {place / 'index.html'}")
 
 
 @click.command(context_settings=HELP)
-@option("http", "Streamable HTTP instead of standard input and output.", bool)
-@_host_options(8766)
-def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
+def mcp() -> None:
     """Serve tools for agents (Model Context Protocol): recommend, validate, ab and others.
 
-    docs/agents.md shows how to configure common clients.
+    They are served on standard input and output; docs/agents.md shows how to configure clients.
     """
-    tools = import_extra("mcp", "advisor.cli.serve.mcp_server")
-    if not http:
-        tools.serve_stdio()
-        return
-    uvicorn = import_extra("mcp", "uvicorn")
-    app = tools.http_app(names(host, hosts))
-    run(app, uvicorn, host, port, path="/mcp")
+    import_extra("mcp", "advisor.cli.serve.mcp_server").serve_stdio()
 
 
 def names(host: str, more: Iterable[str]) -> tuple[str, ...]:
@@ -97,14 +90,12 @@ def names(host: str, more: Iterable[str]) -> tuple[str, ...]:
     return (*given, f"[{address}]" if address.version == 6 else str(address))
 
 
-def run(
-    app: ASGIApp, uvicorn: Any, host: str, port: int, path: str = "/", opens: bool = False
-) -> None:
+def run(app: ASGIApp, uvicorn: Any, host: str, port: int, opens: bool) -> None:
     """Serve with uvicorn until Ctrl-C. Raises AdvisorError where the address cannot be had."""
     listener = listen(host, port)
     found = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{found}{path}"
+    address = f"http://{shown}:{found}/"
     say(f"{address}   (Ctrl-C ends it)", err=True)
     if not is_local(host):
         say("Anyone who reaches this address can ask; there is no login.", err=True)

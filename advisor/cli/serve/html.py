@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as package_version
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
+from advisor.cli.base import version
 from advisor.domain.paths import read_data
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import facts_line
@@ -77,15 +76,6 @@ def sources(names: Iterable[str]) -> Iterator[dict[str, str]]:
         address = entry.address if entry is not None else ""
         link = address.split()[0] if address.startswith("https://") else ""
         yield {"name": name, "title": title, "link": link}
-
-
-@cache
-def version() -> str:
-    """The package's version."""
-    try:
-        return package_version("mtp-advisor")
-    except PackageNotFoundError:
-        return "development"  # a checkout that is not installed
 
 
 def render(name: str, tab: str = "", **values: Any) -> str:

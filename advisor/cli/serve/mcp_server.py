@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, get_type_hints
 
@@ -10,13 +10,10 @@ import anyio
 from anyio.to_thread import run_sync
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
-from starlette.types import ASGIApp
 
+from advisor.cli.base import version
 from advisor.cli.serve import answers, tools
-from advisor.cli.serve.app import LOOPBACK, Guard
-from advisor.cli.serve.html import version
 from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.question import (
     NAMES,
@@ -26,7 +23,7 @@ from advisor.cli.serve.question import (
     fields_of,
     own_words,
 )
-from advisor.cli.serve.tools import FILE_CHARACTERS, Told
+from advisor.cli.serve.tools import Told
 from advisor.domain.nouns import AdvisorError
 
 TEXT_CHARACTERS = 2_000  # of an answer: at most 600 tokens
@@ -166,19 +163,3 @@ def serve_stdio() -> None:
             await made.run(read, write, made.create_initialization_options())
 
     anyio.run(go)
-
-
-def http_app(hosts: Iterable[str] = ()) -> ASGIApp:
-    """Streamable HTTP at /mcp, behind the guard of the page."""
-    names = (*LOOPBACK, *hosts)
-    allowed = [place for name in names for place in (name, f"{name}:*")]
-    security = TransportSecuritySettings(
-        allowed_hosts=allowed, allowed_origins=[f"http://{place}" for place in allowed]
-    )
-    app = server().streamable_http_app(
-        stateless_http=True,
-        json_response=True,
-        transport_security=security,
-        max_request_body_size=3 * FILE_CHARACTERS,
-    )
-    return Guard(app, names, files=("/mcp",))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.advice.spoken import split_count
@@ -36,23 +35,6 @@ class Cell(NamedTuple):
     name: str  # of its file
     advice: Advice | None
     problem: str = ""
-
-
-def write(
-    place: Path,
-    hardware: Sequence[str] = (),
-    models: Sequence[str] = (),
-    quants: Sequence[str] = (),
-) -> int:
-    """Write the copy into a folder; how many files. Raises AdvisorError for an unknown name."""
-    pages = site(hardware, models, quants)
-    count = 0
-    for name, text in pages:
-        target = place / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-        count += 1
-    return count
 
 
 def site(

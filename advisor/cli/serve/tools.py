@@ -8,7 +8,6 @@ from pydantic import Field
 
 from advisor import rules as rulebook
 from advisor.cli.serve import answers
-from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
 from advisor.cli.serve.question import FormFields
@@ -88,9 +87,9 @@ def launch(asked: LaunchArguments) -> Told:
     return text, {"form": asked.form, "file": FORMS[asked.form].file, "text": text}
 
 
-def sweep(asked: Variation) -> Told:
+def sweep(asked: sheets.Variation) -> Told:
     """Gain against load for each k: where speculation pays and where it stops to."""
-    found = swept_for(asked)
+    found = sheets.swept_for(asked)
     return sweep_text(found, PAPER), sweep_json(found)
 
 

@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -121,37 +120,6 @@ def test_a_client_over_standard_input_lists_and_calls_every_tool() -> None:
     }
     started = StdioServerParameters(command=sys.executable, args=["-c", START, "mcp"], env=env)
     with_client(stdio_client(started), every_tool)
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`advisor mcp --http` on a free port."""
-    own = str(tmp_path_factory.mktemp("own"))
-    env = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": own}
-    call = [sys.executable, "-c", START, "mcp", "--http", "--port", "0"]
-    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.match(r"(http://127\.0\.0\.1:\d+/mcp)", line)
-        assert found, line
-        yield found[1]
-        process.terminate()
-
-
-def test_a_client_over_http_lists_and_calls_every_tool(address: str) -> None:
-    with_client(address, every_tool)
-
-
-def test_http_answers_under_its_own_name_only(address: str) -> None:
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
-
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
-    kind = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
-        with pytest.raises(HTTPError) as refused:
-            urlopen(Request(address, body, {**kind, **headers}), timeout=300)
-        assert refused.value.code in (403, 421)
 
 
 def test_the_answers_are_those_of_the_command_line() -> None:

@@ -5,16 +5,20 @@ input (no file is opened), a mix of workloads, choices side by side or against t
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, Field
 
+from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.compare import Comparison, compare, kind_of
 from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import MOST_CLASSES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
+from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import WhyNot, why_not
+from advisor.advice.explore.within import users_within, with_costs
 from advisor.advice.questions import advice_for
 from advisor.advice.questions import question as request_of
 from advisor.advice.spoken import split_count
@@ -257,3 +261,46 @@ def sides_view(found: Comparison, rate: Rate) -> dict[str, Any]:
         for how, speed in zip(("without", "with"), speeds(arm), strict=False)
     ]
     return {"names": head[1:], "rows": rows, "differences": found.differences, "bars": bars}
+
+
+MOST_LOADS = 400  # of a sweep that is asked of a server
+
+
+def _axes(value: Any) -> Any:
+    """Several axes in one text: "concurrency=1..64 k=0..4"."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
+        return value
+    return [axis for one in texts for axis in re.split(r"[;\s]+(?=[a-z_]+=)", one[:2000].strip())]
+
+
+Axis = Annotated[str, Field(max_length=2000)]
+
+
+_VARY = Field(
+    min_length=1, max_length=6, description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
+)
+
+
+class Variation(PricedQuestion):
+    """A question and what varies in it."""
+
+    vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
+
+
+def swept_for(asked: Variation) -> Any:
+    """The sweep. Raises AdvisorError where it is larger than a server takes."""
+    vary = dict(parse_axis(text) for text in asked.vary)
+    loads = 1
+    for name, values in vary.items():
+        loads *= len(values) if name != "k" else 1
+    if loads > MOST_LOADS:
+        raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
+    request, machine = request_of(asked.as_options())
+    rate, limits = asked.rate(), asked.limits()
+    with turn():
+        found = run_sweep(request, vary, machine=machine)
+        if limits:
+            seen = users_within(found.request, limits, found.ks)
+            found = found.model_copy(update={"within": seen})
+    return with_costs(found, rate)
