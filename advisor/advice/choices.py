@@ -12,7 +12,7 @@ from advisor.advice.quantisations import (
     quant_of_repository,
     with_fields,
 )
-from advisor.domain.nouns import AdvisorError, Facts, Hardware, Request, UnknownFact
+from advisor.domain.nouns import AdvisorError, Facts, Hardware, Quant, Request, UnknownFact
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import first_row, hardware_words
@@ -50,8 +50,12 @@ def version_for(request: Request, engine: str, hw: Hardware) -> tuple[str | None
     return match.version, [("engine_version", match.version, match.note or f"read from '{asked}'")]
 
 
-def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
-    """The engine asked for, else the hardware's unless it cannot run what is asked or fits."""
+def engine_for(
+    facts: Facts, request: Request
+) -> tuple[str, list[Default], tuple[Quant, str] | None]:
+    """The engine asked for, else the hardware's unless it cannot run what is asked or fits; and its
+    usual quantisation, where that was weighed.
+    """
     assert facts.hardware is not None  # of a question
     quant = (
         quant_of_repository(request) if request.quant is None else knowledge.quant(request.quant)
@@ -64,7 +68,7 @@ def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
                 f"{quant.id} does not run on {engine}: it needs {' or '.join(needs)}"
             )
         fork = gguf_engine(engine) and request.engine.lower().startswith("ik")
-        return engine, [("engine", engine, IK_LLAMA)] if fork else []
+        return engine, [("engine", engine, IK_LLAMA)] if fork else [], None
     engine, why = engine_default(facts.hardware)
     if quant is not None and needs and engine not in needs:
         known = [name for name in needs if engines.canonical(name)]
@@ -75,19 +79,22 @@ def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
             )
         engine, why = known[0], f"{quant.id} runs on {' and '.join(known)} only"
     elif not gguf_engine(engine) and quant is None:
-        instead = _gguf_instead(with_fields(facts, engine=engine), SLOTS)
-        engine, why = ("llama-server", instead) if instead is not None else (engine, why)
-    return engine, [("engine", engine, why)]
+        one = with_fields(facts, engine=engine, concurrency=1)
+        usual = quant_default(one)
+        instead = _gguf_instead(facts, with_fields(one, quant=usual[0]), SLOTS)
+        if instead is None:
+            return engine, [("engine", engine, why)], usual
+        engine, why = "llama-server", instead
+    return engine, [("engine", engine, why)], None
 
 
-def _gguf_instead(facts: Facts, slots: int) -> str | None:
+def _gguf_instead(facts: Facts, here: Facts, slots: int) -> str | None:
     """Why a GGUF in llama-server is the answer: nothing that this engine runs well here fits or is
-    published, or it holds fewer requests than a server needs. None: the engine stays.
+    published, or it holds fewer requests than a server needs. None: the engine stays. `here`: with
+    the engine and its usual quantisation, for one request.
     """
-    hardware, engine = facts.hardware, facts.engine
+    hardware, engine = facts.hardware, here.engine
     assert hardware is not None and facts.model is not None  # of a question
-    one = with_fields(facts, concurrency=1)
-    here = with_fields(one, quant=quant_default(one)[0])
     named, small = checkpoints.available(here), fits(here) is not False
     if named and small and holds_slots(with_fields(here, concurrency=slots)):
         return None

@@ -45,7 +45,9 @@ SHOWN_OF_EACH = sourced(
 )
 
 
-def _quant(request: Request, bare: Facts) -> tuple[Quant, list[Default]]:
+def _quant(
+    request: Request, bare: Facts, usual: tuple[Quant, str] | None
+) -> tuple[Quant, list[Default]]:
     if request.quant is not None:
         return knowledge.quant(request.quant), []
     if (named := quant_of_repository(request)) is not None:
@@ -58,7 +60,7 @@ def _quant(request: Request, bare: Facts) -> tuple[Quant, list[Default]]:
         if holder is not None:
             why = f"{holder.repository} holds the drafter of --method {request.method}"
             return knowledge.quant(holder.quant), [("quant", holder.quant, why)]
-    chosen, why = quant_default(bare)
+    chosen, why = usual or quant_default(bare)
     return chosen, [("quant", chosen.id, why)]
 
 
@@ -167,9 +169,9 @@ def bare_facts(request: Request) -> Facts:
         output_tokens=1,
     )
     request, four = _published_four(request, bare)
-    engine, engine_why = engine_for(bare, request)
+    engine, engine_why, usual = engine_for(bare, request)
     version, version_why = version_for(request, engine, hw)
-    quant, quant_why = _quant(request, with_fields(bare, engine=engine))
+    quant, quant_why = _quant(request, with_fields(bare, engine=engine), usual)
     checkpoint = knowledge.checkpoint(model, quant, engine, "mtp")
     if checkpoint is None and "/" in request.model and "://" not in request.model:
         note = "As requested; its contents were not read."

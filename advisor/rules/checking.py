@@ -89,7 +89,10 @@ def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
         return False
     if row.methods and case.plan.method not in row.methods:
         return False
-    return all((PARTS.get(path) or attrgetter(path))(case) for path in row.parts)
+    return all((PARTS.get(path) or _reader(path))(case) for path in row.parts)
+
+
+_reader = cache(attrgetter)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:

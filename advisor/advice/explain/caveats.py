@@ -87,6 +87,8 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
         )
         brief = "speculation over --rpc is not predicted: 0.77x to 1.26x was measured"
         return reason(text, "gfx1200rpc", weight=2.69, brief=brief, risk=True)
+    if not device.reserves(plan):
+        return None
     bill = memory.bill(memory.replica(facts, plan), plan)
     if not device.nearly_fits(plan, bill):
         return None

@@ -21,6 +21,7 @@ from advisor.domain.nouns import (
     Facts,
     Finding,
     Goal,
+    MemoryBill,
     MetricEstimate,
     Plan,
     Request,
@@ -118,19 +119,19 @@ def _with_ks(
     """The question with plans of exactly these k for its methods, and why others cannot run."""
     facts, base = question.facts, question.base.plan
     plans: list[Plan] = []
+    bills: list[MemoryBill] = []
     lacking: list[tuple[int, str]] = []
     for method in methods.methods(facts):
         refusal = propose.no_path(facts, base, method)
-        for k in (k for k in ks if k > 0):
-            plan = propose.with_method(facts, base, method, k)
-            if refusal is not None:
-                lacking.append((k, refusal))
-            elif memory.bill(facts, plan).fits is False:
-                lacking.append((k, f"k={k} does not fit into the memory beside the weights"))
+        arms = [propose.with_method(facts, base, method, k) for k in ks if k > 0]
+        for plan, bill in zip(arms, memory.bills(facts, arms), strict=True):
+            if refusal is not None or bill.fits is False:
+                full = f"k={plan.k} does not fit into the memory beside the weights"
+                lacking.append((plan.k, refusal or full))
             else:
                 plans.append(plan)
-    bills = tuple(judge.replica_bill(facts, plan) for plan in plans)
-    return question._replace(plans=tuple(plans), bills=bills), tuple(lacking)
+                bills.append(judge.replica_bill(facts, plan, bill))
+    return question._replace(plans=tuple(plans), bills=tuple(bills)), tuple(lacking)
 
 
 def _answer(

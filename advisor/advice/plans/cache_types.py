@@ -60,7 +60,6 @@ def needs_8_bits(
     """
     kind, slots = traits(plan.engine).cache_types[0], plan.max_num_seqs
     one = plan.model_copy(update={"kv_cache_dtype": kind, "max_num_seqs": 1})
-    whole = memory.room(facts, one, tokens)
     # fewer than `SLOTS` were asked for: the others are for short requests beside them
     least = lesser(SLOTS, slots if slots is not None else asked)
     few = asked < least
@@ -72,7 +71,7 @@ def needs_8_bits(
         usual = greater(tokens, int(min(LENGTHS[-1], longest or 0) / SPARE))
         beside = (choose(few, usual, tokens), choose(few, 1, least))
     eight = plan.model_copy(update={"kv_cache_dtype": kind})
-    now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
+    now, then = (memory.room(facts, arm, tokens) for arm in (plan, eight))
     decides: Any = now is not None and then is not None and now < lesser(asked, then)
     wanted: Sequence[tuple[Length, Length]] = ((tokens, lesser(asked, least)), beside)
     if facts.hardware is not None and facts.hardware.arch.startswith("sm_12"):
@@ -86,6 +85,7 @@ def needs_8_bits(
     if traits(plan.engine).pool == "slots" and now is not None:
         # a smaller file is the better way to make one request fit, and what 8 bits do not make fit
         # either keeps its precision
+        whole = memory.room(facts, one, tokens)
         decides = decides & (now >= 1) & (whole is not None and whole >= 1)
     return decides
 

@@ -45,8 +45,8 @@ def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Point
         bases.append(_machine(facts) | _request_columns(facts))
         rows += [_plan_columns(facts, plan, bases[-1], counts) for plan in plans]
     sizes = [len(plans) for _, plans in questions]
-    columns = {name: np.repeat(column, sizes, axis=0) for name, column in _join(bases).items()}
-    return P.build(len(rows), columns | _join(rows))
+    questions_of_rows = np.repeat(np.arange(len(bases)), sizes)
+    return P.build(len(bases), _join(bases)).take(questions_of_rows).replace(**_join(rows))
 
 
 def _join(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
