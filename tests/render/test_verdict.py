@@ -59,22 +59,6 @@ def test_a_measured_first_token_is_not_called_unknown() -> None:
     assert "TTFT measured here: 2.31x (16 x 2,048 tokens, k=2)" in text
 
 
-@pytest.mark.parametrize("concurrency", [4, 64, 128, 256])
-@pytest.mark.parametrize(
-    "setup",
-    [
-        {"hardware": "h100", "gpus": 8, "model": "deepseek-v3.2"},
-        {"hardware": "h200", "gpus": 8, "model": "gpt-oss-120b"},
-        {"hardware": "gb10", "ctx_tokens": 8192},
-    ],
-)
-def test_off_and_measure_do_not_share_a_reason(setup: dict[str, Any], concurrency: int) -> None:
-    advice = recommend(**setup, concurrency=concurrency)
-    text = screen(advice)
-    assert ("too uncertain to turn it on" in text) <= (advice.decision == "measure")
-    assert ("it stays off, since a loss" in text) <= (advice.decision == "off")
-
-
 def test_nobody_is_told_to_test_drafts_that_cannot_run() -> None:
     advice = recommend(hardware="rtx4090", model="deepseek-v3.1")
     told = " ".join(reason.text for reason in advice.reasons)
