@@ -289,6 +289,9 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
             path.write_text(strip_decorators(path.read_text(encoding="utf-8")), encoding="utf-8")
         with (folder / "pyproject.toml").open("a") as out:
             out.write(config(room, folder))
+        # a folder that is not there when Python starts is looked at no more: the tests of the first
+        # call would run on the package that is installed
+        (folder / "mutants").mkdir()
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which
         names = sorted(exits(folder))
         chosen = random.Random(seed).sample(names, min(sample or len(names), len(names)))
