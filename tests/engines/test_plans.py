@@ -103,7 +103,7 @@ def launch_or_none(plan: Plan) -> Any:
 
 
 @pytest.mark.parametrize(("engine", "version"), PAIRS)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject) -> None:
     plan = data.draw(plans(engine, version))
@@ -121,7 +121,7 @@ def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject
         assert adapter.to_plan(again) == wanted
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(model=WORD, name=WORD)
 def test_text_pastes_into_a_shell(model: str, name: str) -> None:
     adapter = engines.get("vllm")

@@ -75,12 +75,6 @@ def test_answers_of_another_length_do_not_cover(
     assert [e.covers for e in nearest_pairs(ask(output_tokens=asked))] == [covers]
 
 
-def test_another_method_is_no_evidence(only: Any) -> None:
-    only({"method": "dflash"})
-    assert nearest_pairs(ask()) == ()
-    assert len(nearest_pairs(ask(), "dflash")) == 1
-
-
 def test_all_metrics_of_covering_runs_and_one_of_the_others(only: Any) -> None:
     far = {"hardware": "jetson-thor", "run_id": "r2"}
     only({}, {"metric": "tpot"}, {"metric": "ttft"}, far, {**far, "metric": "tpot"})
@@ -169,20 +163,6 @@ def test_reading_only_near_groups_answers_as_reading_all() -> None:
         assert found == all_of_them[: max(8, covering)]
 
 
-def test_a_question_reads_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "_PARSED", {})
-    monkeypatch.setattr(evidence, "_ANSWERED", {})
-    read: list[int] = []
-    all_pairs = evidence.Index.pairs
-    monkeypatch.setattr(
-        evidence.Index,
-        "pairs",
-        lambda self, group: read.append(group) or all_pairs(self, group),
-    )
-    assert evidence.nearest_pairs(ask(), "mtp", 8)
-    assert 0 < len(read) <= len(evidence.index().groups) // 10
-
-
 def test_the_shipped_pairs_name_known_things() -> None:
     every = evidence.pairs()
     assert max(pair["date"] for pair in every) > "2026-05"
@@ -216,18 +196,6 @@ def test_a_launch_tells_model_quant_and_gpus() -> None:
         None,
     )
     assert facts.evidence == ()
-
-
-def test_what_a_launch_does_not_tell_stays_unknown() -> None:
-    facts = launch("/models/mystery")
-    assert (facts.model, facts.shape, facts.quant, facts.checkpoint, facts.temperature) == (
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-    assert launch(None).model is None
 
 
 def test_the_quantisation_flag_helps_where_the_name_is_silent() -> None:

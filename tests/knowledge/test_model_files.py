@@ -134,16 +134,6 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(name: str) -> None:
         store.llm(name)
 
 
-def test_a_configuration_in_this_folder_is_served_from_it_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder was called "." on the first screen and in the launch."""
-    config(tmp_path, QWEN3_8B)
-    monkeypatch.chdir(tmp_path)
-    advice = recommend(hardware="h100", model="./config.json")
-    assert advice.launch.argv[:3] == ("vllm", "serve", str(tmp_path))
-
-
 SIBLING = {
     "model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
     "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,

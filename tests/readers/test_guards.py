@@ -70,28 +70,6 @@ def test_a_size_that_is_not_set_is_unknown_and_not_one(size: str) -> None:
     assert not [one for one in report.findings if one.severity == "error"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --ignore-eos "
-        "--model m\n",
-        "docker run vllm/vllm-openai:v0.25.1 bench serve --model m --ignore-eos\n",
-        "docker run --gpus all vllm/vllm-openai:v0.25.1 vllm bench serve --model m --ignore-eos\n",
-        "docker run --entrypoint bash x/vllm:1 -c 'vllm bench serve --model m'\n",
-        "docker run --entrypoint python3 lmsysorg/sglang:v0.5.1 -m sglang.bench_serving "
-        "--model m\n",
-    ],
-)
-def test_a_benchmark_in_a_container_is_no_server(text: str) -> None:
-    assert read_text(text, "a.sh").launches == ()
-
-
-@pytest.mark.parametrize("remark", ["\\ # all of them\n", "\\\n  # the image\n"])
-def test_a_comment_that_ends_docker_run_is_said(remark: str) -> None:
-    text = f"docker run --gpus all {remark}  vllm/vllm-openai:v0.25.1 \\\n  --model m --port 1\n"
-    assert "SD126" in {one.code for one in validate(text=text, name="a.sh").findings}
-
-
 def test_what_lies_beyond_a_bound_is_said() -> None:
     many = "".join(f"vllm serve m{i} --port 1\n" for i in range(501))
     read = read_text(many, "a.sh")

@@ -6,10 +6,7 @@ import pytest
 from effort import at_most
 
 from advisor.domain.nouns import Launch
-from advisor.lint.validate import validate
 from advisor.readers import read_text
-
-MTP = '{"method":"mtp","num_speculative_tokens":2}'
 
 
 def one(text: str, name: str) -> Launch:
@@ -120,23 +117,6 @@ def test_what_stands_for_a_value_is_unknown_where_it_is_set_twice() -> None:
     assert flag is not None and flag.unresolved and flag.value == "${TP}"
     once = one(text.replace("TP = 8", ""), "Makefile").flag("--tensor-parallel-size")
     assert once is not None and once.value == "2" and not once.unresolved
-
-
-@pytest.mark.parametrize("value", ["$(TP)", "${TP}", "{{ tp }}", "%TP%", "$env:TP"])
-def test_an_unset_size_is_not_judged(value: str) -> None:
-    text = f"x:\n\tvllm serve Qwen/Qwen3.5-397B-A17B-FP8 --tensor-parallel-size {value}\n"
-    flag = one(text, "Makefile").flag("--tensor-parallel-size")
-    assert flag is not None and flag.unresolved
-
-
-def test_words_stand_where_the_file_has_them() -> None:
-    text = "x:\n\t@vllm serve m \\\n\t  --max-num-sqes 4\n"
-    report = validate(text=text, name="Makefile")
-    flag = next(one for one in report.launches[0].launch.flags if one.raw == "--max-num-sqes")
-    assert (
-        flag.span is not None and text[flag.span.start : flag.span.start + 14] == "--max-num-sqes"
-    )
-    assert (flag.line, flag.column) == (3, 4)
 
 
 @pytest.mark.parametrize(

@@ -92,34 +92,6 @@ def test_make_fix_edits_the_variable() -> None:
 # ---------------------------------------------------------------- marks that stay open
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "vllm serve <your-model> --host <host_ip> --port <PORT>\n",
-        "vllm serve <org>/<model> --tensor-parallel-size <N>\n",
-        "export RANK=<0_TO_7>\nvllm serve Qwen/Qwen3.6-27B --node-rank $RANK\n",
-        "vllm serve Qwen/Qwen3.6-27B --speculative-config "
-        '\'{"method":"mtp","num_speculative_tokens":<k>}\'\n',
-        "vllm serve Qwen/Qwen3.6-27B --speculative-config "
-        '\'{"method":"mtp","num_speculative_tokens":{{ k }}}\'\n',
-        "vllm serve Qwen/Qwen3.6-27B --speculative-config "
-        '\'{"method":"mtp","num_speculative_tokens":2, ...}\'\n',
-        "vllm serve {{ vllm_model }} --port {{ vllm_port }} --max-model-len ${{ inputs.ctx }}\n",
-        "llama-server -m {model_path} --parallel {slots} -c {ctx} --spec-type draft-mtp\n",
-        "llama-server -m <model.gguf> --spec-type draft-mtp --parallel 1\n",
-    ],
-)
-def test_placeholders_are_no_mistakes(text: str) -> None:
-    assert not {"SD101", "SD107", "SD108", "SD109", "SD115", "SD213"} & codes(text, "run.sh")
-
-
-def test_redirections_are_still_redirections() -> None:
-    launch = one("vllm serve Qwen/Qwen3.6-27B --port 1 <input >log 2>&1\n", "a.sh")
-    assert [flag.name for flag in launch.flags if flag.name != "--model"] == [
-        "--port"
-    ] and launch.model == "Qwen/Qwen3.6-27B"
-
-
 # ---------------------------------------------------------------- Python
 
 
@@ -132,33 +104,6 @@ def test_str_format() -> None:
     launch = one(text, "a.py")
     assert launch.model == "Qwen/Qwen3.6-27B" and value(launch, "--port") == "8000"
     assert value(launch, "--speculative-config") == MTP % 2
-
-
-def test_a_text_that_is_filled_elsewhere() -> None:
-    text = (
-        'TEMPLATE = "vllm serve {model} --max-model-len {n} --speculative-config '
-        '\'{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":2}}\'"\n'
-    )
-    assert value(one(text, "a.py"), "--speculative-config") == MTP % 2
-    assert not {"SD109", "SD107"} & codes(text, "a.py")
-
-
-def test_a_program_that_is_imported() -> None:
-    text = (
-        "import os, subprocess\nfrom common import VLLM_EXE, MODEL\nenv = "
-        'os.environ.copy()\nenv["VLLM_ATTENTION_BACKEND"] = "TRITON_ATTN"\n'
-        'args = [str(VLLM_EXE), "serve", MODEL, "--port=1"]\nsubprocess.Popen(args, env=env)\n'
-    )
-    launch = one(text, "a.py")
-    assert launch.engine == "vllm" and launch.env_value("VLLM_ATTENTION_BACKEND") == "TRITON_ATTN"
-
-
-def test_ellipsis_and_arguments_are_unknown() -> None:
-    text = (
-        'from vllm import LLM\nllm = LLM(model=..., runner=..., speculative_config={"method": '
-        '"mtp", "num_speculative_tokens": args.k})\n'
-    )
-    assert not {"SD107", "SD115", "SD109"} & codes(text, "a.py")
 
 
 # ---------------------------------------------------------------- YAML that holds commands,
@@ -185,48 +130,6 @@ def test_commands_in_yaml(text: str) -> None:
     launch = one(text, "x.yaml")
     assert launch.model == "Qwen/Qwen3.6-27B" and value(launch, "--port") == "1"
     assert "SD108" not in codes(text, "x.yaml")
-
-
-def test_documents() -> None:
-    fenced = "```%s\nvllm serve Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --port %d\n```\n"
-    text = (
-        fenced % ("bash", 1)
-        + fenced % ("sh", 2)
-        + '```toml\nmodel = "x"\nmodel_provider = "vllm"\n[p.vllm]\nname = "v"\n```\n'
-    )
-    assert [launch.form for launch in launches(text, "README.md")] == ["document", "document"]
-    assert not {"SD306", "SD101"} & codes(text, "README.md")
-
-
-def test_settings_of_other_programs_are_no_presets() -> None:
-    assert not launches(
-        '[profile]\nmodel = "qwen"\nmodel_provider = "vllm"\napproval_policy = '
-        '"never"\nsandbox = 1\n',
-        "config.ini",
-    )
-    assert (
-        one(
-            "[qwen]\nmodel = /m/Qwen3.6-27B.gguf\nctx-size = 4096\nnot-an-option = 1\n",
-            "presets.ini",
-        ).engine
-        == "llama-server"
-    )
-
-
-def test_a_default_is_no_part_of_a_model_name() -> None:
-    text = (
-        'REPO="${REPO:-cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit}"\nP="$(pwd)/models/${REPO##*/}"\n'
-        'vllm serve "$P" --port 1\n'
-    )
-    assert not (one(text, "a.sh").model or "").startswith("-")
-
-
-def test_nodes_of_one_cluster_do_not_share_a_device() -> None:
-    serve = (
-        "vllm serve Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --port %d "
-        "--data-parallel-address 10.0.0.1 %s"
-    )
-    assert "SD306" not in codes("\n".join((serve % (1, "&"), serve % (2, "--headless"))), "a.sh")
 
 
 # ---------------------------------------------------------------- files that other files hold or
@@ -261,38 +164,6 @@ def test_templates_of_files(name: str, text: str) -> None:
     assert value(one(text, name), "--port") == "1"
 
 
-def test_expressions_of_a_pipeline() -> None:
-    text = (
-        "jobs:\n  a:\n    steps:\n      - run: |\n          vllm serve m/Qwen3.6-27B "
-        '--speculative-config \'{"method":"mtp","num_speculative_tokens":${{ matrix.k }}}\'\n'
-    )
-    report = validate(text=text, name="ci.yml")
-    assert report.launches[0].plan.method == "mtp" and not {
-        finding.code for finding in report.findings
-    } & {
-        "SD109",
-        "SD115",
-    }
-
-
-def test_a_container_task() -> None:
-    text = (
-        "- hosts: gpu\n  tasks:\n    - name: run\n      community.docker.docker_container:\n     "
-        "   image: vllm/vllm-openai:v0.25.1\n"
-        "        command: >-\n          --model m/Qwen3.6-27B --max-num-seqs 16\n"
-    )
-    launch = one(text, "play.yml")
-    assert (launch.engine_version, value(launch, "--max-num-seqs")) == ("0.25.1", "16")
-
-
-def test_a_chart_that_keeps_the_command_in_the_image() -> None:
-    text = (
-        "image:\n  repository: vllm/vllm-openai\n  tag: v0.25.1\n"
-        '  command: ["vllm", "serve", "/data/", "--port", "1"]\nreplicaCount: 1\n'
-    )
-    assert one(text, "values.yaml").engine_version == "0.25.1"
-
-
 def test_speculation_in_an_env_file() -> None:
     text = (
         "VLLM_IMAGE=vllm/vllm-openai:v0.25.1\nMODEL_ID=m/Qwen3.6-27B\nVLLM_SPECULATIVE_CONFIG='"
@@ -304,23 +175,6 @@ def test_speculation_in_an_env_file() -> None:
         value(launch, "--speculative-config") == MTP % 4
         and launch.flag("--attention-backend") is None
     )
-
-
-def test_a_flag_without_a_place_stands_at_its_command() -> None:
-    text = (
-        "FROM vllm/vllm-openai:v0.25.1\nENV M=m/Qwen3.6-27B\nENTRYPOINT []\n"
-        'CMD ["sh", "-c", "exec vllm serve $M --hf-overrides \'{\\"a\\":1}\' --port 1"]\n'
-    )
-    launch = one(text, "Dockerfile")
-    assert {flag.line for flag in launch.flags if flag.name != "--model"} == {4}
-
-
-def test_a_release_older_than_the_catalogue_is_named() -> None:
-    report = validate(
-        text="docker run vllm/vllm-openai:v0.17.1 --model Qwen/Qwen3.6-27B --enable-reasoning\n",
-        name="a.sh",
-    )
-    assert any("v0.17.1 is not in the catalogue" in finding.message for finding in report.findings)
 
 
 @pytest.mark.parametrize(

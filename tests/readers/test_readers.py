@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.domain.nouns import Launch
-from advisor.readers import FileRead, read_text
+from advisor.readers import read_text
 
 
 def one(text: str, name: str = "-") -> Launch:
@@ -249,14 +249,6 @@ def test_conditions_are_decided_by_the_file() -> None:
     assert values(launches[-1])["--tensor-parallel-size"] == "5"
 
 
-def test_both_ways_of_an_open_condition_are_found() -> None:
-    text = (
-        "if nvidia-smi | grep -q H100; then\n  vllm serve m/A -tp 1\nelse\n"
-        '  vllm serve m/B -tp 2\nfi\ncase "$1" in a) vllm serve m/C -tp 1 ;; *) echo no ;; esac\n'
-    )
-    assert [launch.model for launch in read_text(text, "a.sh").launches] == ["m/A", "m/B", "m/C"]
-
-
 def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
     read = read_text("vllm serve m/A --max-num-seqs $N $EXTRA --port 1 ${OPTS}\n")
     launch = read.launches[0]
@@ -314,16 +306,6 @@ def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) ->
     flag = launch.flag("--tensor-parallel-size")
     assert flag is not None and flag.unresolved and flag.value == f"${{({shown})}}"
     assert values(launch) == {"--model": "m/A", "--tensor-parallel-size": flag.value, "--port": "1"}
-
-
-def test_what_a_command_prints_among_docker_options() -> None:
-    text = (
-        "docker run -v $(realpath ./models dir):/m --name q-$(date +%s) -e A=$(docker run -q "
-        "x) --gpus all vllm/vllm-openai:v0.25.1 --model m/A --port 1\n"
-    )
-    launch = one(text, "a.sh")
-    assert launch.container is not None and launch.container.image == "vllm/vllm-openai:v0.25.1"
-    assert values(launch) == {"--model": "m/A", "--port": "1"}
 
 
 @pytest.mark.parametrize("remark", ["`# number of seqs`", "$(: number of seqs)", "`#`", "`: x`"])
@@ -455,15 +437,6 @@ def test_control_lines_of_a_chart_do_not_end_a_command(style: str, end: str, new
         )
 
 
-def test_control_lines_in_a_file_inside_a_chart() -> None:
-    text = (
-        "apiVersion: v1\nkind: ConfigMap\ndata:\n  c.yaml: |\n    {{- if .Values.a }}\n"
-        "    models:\n      q:\n    {{- with .Values.b }}\n"
-        "        cmd: llama-server -m /m/q.gguf --port 1\n    {{- end }}\n"
-    )
-    assert one(text, "a.yaml").line == 9
-
-
 def test_a_toggle_that_is_off_adds_nothing() -> None:
     text = (
         'SPEC=${SPEC:-0}\nif [ "$SPEC" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\n'
@@ -551,33 +524,6 @@ def test_configmap_and_markdown_hold_files() -> None:
         "a.md",
     )
     assert [found.model for found in read.launches] == ["m/A", "m/B"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "echo vllm serve m/A --port 1",
-        "pip install vllm",
-        "# vllm serve m/A --port 1",
-        "pkill -f 'vllm serve'",
-        "docker stop vllm",
-        "vllm bench serve --model m/A",
-        "systemctl restart llama-server",
-        "curl http://x/v1 -d '{\"a\": 1}'",
-        "llama-cli -m q.gguf -p hi",
-    ],
-)
-def test_what_starts_nothing(text: str) -> None:
-    assert read_text(text).launches == ()
-
-
-def test_every_flag_of_a_literal_line_is_editable() -> None:
-    read: FileRead = read_text(
-        f"vllm serve m/A --max-num-seqs 4 --speculative-config '{MTP}' --port=1\n"
-    )
-    for flag in read.launches[0].flags:
-        assert flag.span is not None and flag.value_span is not None
-        assert read.source.text[flag.value_span.start : flag.value_span.end] == flag.value
 
 
 @pytest.mark.parametrize("lead", ["", "-", "@", ":", "+", "!", "!!", "-+"])

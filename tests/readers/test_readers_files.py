@@ -24,30 +24,6 @@ def flags(found: FileRead, number: int = 0) -> dict[str, str | None]:
 
 # ---------------------------------------------------------------- HashiCorp's language
 
-NOMAD = """
-job "a" {
-  group "g" {
-    task "native" {
-      driver = "raw_exec"
-      config {
-        command = "llama-server"
-        args = ["-m", "/m/a-MTP.gguf", "--spec-type", "draft-mtp", "--port", "${NOMAD_PORT_http}"]
-      }
-    }
-    task "script" {
-      template {
-        data = <<EOH
-#!/bin/bash
-/usr/local/bin/llama-server -m "/m/b.gguf" --draft-max 4
-EOH
-        destination = "local/run.sh"
-      }
-      config { command = "local/run.sh" }
-    }
-  }
-}
-"""
-
 
 @pytest.mark.parametrize(
     "text",
@@ -138,33 +114,6 @@ def test_a_task_has_the_image_and_the_variables_that_stand_beside_its_script(
     assert [(one.model, one.engine_version) for one in found] == [
         ("Qwen/Qwen3-8B", version)
     ] * count
-
-
-RECIPE = """
-name: a
-model: {path: dsr1, container: "lmsysorg/sglang:v0.5.15"}
-backend:
-  decode_environment: {SGLANG_ENABLE_SPEC_V2: "1"}
-  sglang_config:
-    prefill: {model-path: /model/, mem-fraction-static: 0.9}
-    decode: {model-path: /model/, mem-fraction-static: 0.8, speculative-algorithm: EAGLE,
-             speculative-num-steps: 2}
-"""
-
-
-ANSIBLE = """
-- hosts: gpu
-  vars:
-    tag: v0.25.1
-    image: "vllm/vllm-openai:{{ tag }}"
-    model: org/model
-    port: 8000
-  tasks:
-    - community.docker.docker_container:
-        name: vllm
-        image: "{{ image }}"
-        command: ["--model={{ model }}", "--port={{ port }}", "--max-num-seqs={{ slots }}"]
-"""
 
 
 # ---------------------------------------------------------------- documents, Windows, Python,

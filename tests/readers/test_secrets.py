@@ -78,7 +78,7 @@ SHOWN = ("text", "json", "sarif", "github")
 VALUE = "Zk4trT9wq"  # no known form: its name or place alone tells it
 PLACES = [
     f"{name}={VALUE} vllm serve m --max-num-sqes {VALUE}x\n"
-    for name in SECRET_NAMES
+    for name in SECRET_NAMES[::4]
     if "-" not in name
 ]
 PLACES += [f"vllm serve m {flag} {VALUE} --max-num-sqes 4\n" for flag in SECRET_FLAGS]

@@ -4,10 +4,7 @@ server.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from cli_run import run
 
 from advisor.readers import FileRead, read_text
 
@@ -43,14 +40,3 @@ def test_the_diffusion_server_is_no_language_model_server(text: str) -> None:
 def test_language_models_stay_judged(text: str) -> None:
     read = read_text(text, "a.sh")
     assert len(read.launches) == 1 and not has_note(read)
-
-
-def test_the_answer_names_it_and_judges_the_rest(tmp_path: Path) -> None:
-    file = tmp_path / "start.sh"
-    file.write_text(DIFFUSION[0] + " &\n" + LANGUAGE[2] + "\n")
-    both = run("validate", str(file))
-    assert both.code == 0 and "diffusion server" in both.out and "1 launch" in both.out
-    assert not {"SD101", "SD116"} & set(both.out.split())
-    file.write_text(DIFFUSION[0] + "\n")
-    alone = run("validate", str(file))
-    assert alone.code == 2 and "SGLang's diffusion server" in alone.err

@@ -9,8 +9,6 @@ import pytest
 from advisor.lint.validate import validate
 from advisor.readers import read_text
 
-MTP = """--speculative-config '{"method":"mtp","num_speculative_tokens":2}'"""
-
 
 def read(text: str, name: str = "a.sh") -> list[tuple[str, str | None]]:
     return [(one.engine, one.model) for one in read_text(text, name).launches]
@@ -21,34 +19,6 @@ def flags(text: str, name: str = "a.sh") -> dict[str, str | None]:
 
 
 # ---------------------------------------------------------------- shell
-
-
-def test_a_server_that_stands_in_one_of_two_places_is_that_server() -> None:
-    choice = (
-        "B=/usr/bin/my-llama-server\nif [ -x /opt/new/llama-server ]; then "
-        "B=/opt/new/llama-server; fi\n"
-    )
-    text = choice + 'exec "$B" -m a.gguf -np 1\n'
-    assert read(text) == [("llama-server", "a.gguf")]
-
-
-def test_a_server_that_starts_only_when_asked_for_is_found() -> None:
-    text = (
-        'if [[ "${1:-}" == "--serve" ]]; then\n  exec llama-server -m a.gguf --spec-type '
-        "draft-mtp\nfi\necho no\n"
-    )
-    assert read(text) == [("llama-server", "a.gguf")]
-    assert read('if [ "${1:-}" = x ]; then vllm serve a; fi\nvllm serve b\n') == [
-        ("vllm", "b")
-    ]  # as it runs by itself
-
-
-def test_arguments_that_a_branch_puts_before_the_others() -> None:
-    text = (
-        f'set -- --max-num-seqs 4 "$@"\nif [ -f /etc/spec ]; then\n  set -- {MTP} '
-        '"$@"\nfi\nexec vllm serve m "$@"\n'
-    )
-    assert {"--max-num-seqs", "--speculative-config"} <= flags(text).keys()
 
 
 @pytest.mark.parametrize(
@@ -149,26 +119,3 @@ def test_the_release_of_another_product_is_not_the_engines(image: str, version: 
     assert launch.version_text == version
     size = launch.flag("--tensor-parallel-size")
     assert launch.model == "Qwen/Qwen3-32B" and size is not None and size.value == "2"
-
-
-def test_variables_that_a_list_of_texts_sets() -> None:
-    text = (
-        "type: service\nenv:\n  - TOKEN\n  - MODEL=org/model\ncommands:\n  - vllm serve $MODEL "
-        "--max-num-seqs 4\n"
-    )
-    assert read(text, "a.dstack.yml") == [("vllm", "org/model")]
-
-
-def test_a_default_in_parentheses() -> None:
-    text = "if not defined N (set N=3)\nllama-server.exe -m a.gguf --spec-draft-n-max %N%\n"
-    assert flags(text, "a.bat")["--spec-draft-n-max"] == "3"
-
-
-def test_options_that_an_operators_own_kind_keeps_as_a_mapping() -> None:
-    text = (
-        "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n"
-        "  engine: vllm\n  engineArgs:\n    max-num-seqs: '16'\n    enforce-eager: true\n"
-        '    speculative-config: \'{"method":"mtp","num_speculative_tokens":2}\'\n'
-    )
-    assert read(text, "a.yaml") == [("vllm", "Qwen/Qwen3.6-27B")]
-    assert flags(text, "a.yaml")["--max-num-seqs"] == "16"

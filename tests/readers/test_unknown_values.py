@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from advisor.domain.nouns import Case
 from advisor.lint.apply_fixes import apply_rounds
-from advisor.lint.report import Given, Report
-from advisor.lint.validate import understand, validate
-from advisor.readers import read_text
-from advisor.rules.kit.fixes import add_fix
+from advisor.lint.report import Report
+from advisor.lint.validate import validate
 
 HYBRID = "vllm serve Qwen/Qwen3.6-27B-FP8"
 MTP = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
@@ -130,25 +127,3 @@ def test_no_fix_adds_a_flag_that_is_there(text: str) -> None:
 
     report = judge(text + "\n", "-")
     assert apply_rounds(report.reads[0].source, report, judge, unsafe=True).text == text + "\n"
-
-
-def test_adding_a_flag_is_refused_where_the_launch_has_it_in_any_spelling() -> None:
-    launch = read_text(
-        f"{HYBRID} --max-model-len 8192 --max_num_seqs $N --enable-prefix-caching\n", "-"
-    ).launches[0]
-    one = understand(launch, Given())
-    case = Case.model_construct(
-        facts=one.facts, plan=one.plan, estimate=None, launch=launch, siblings=()
-    )
-    beside = launch.flag("--max-model-len")
-    assert not add_fix(case, beside, "--max-num-seqs", "4", "x").edits
-    assert not add_fix(case, beside, "--no-enable-prefix-caching", None, "x").edits
-    assert add_fix(case, beside, "--enforce-eager", None, "x").edits
-
-
-@pytest.mark.parametrize(("gpus", "fires"), [(2, True), (8, False), (None, False)])
-def test_told_devices_bound_the_ranks(gpus: int | None, fires: bool) -> None:
-    text = f"{HYBRID} --max-num-seqs 8 --tensor-parallel-size 8"
-    told = {} if gpus is None else {"gpus": gpus}
-    assert ("SD267" in codes(text, **told)) is fires
-    assert "SD267" not in codes(f"{text} --nnodes 4", **told)

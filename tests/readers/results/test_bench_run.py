@@ -24,9 +24,8 @@ from readers.results.paced_server import Pace, start
 
 from advisor.cli.app import cli
 from advisor.domain.facts import AdvisorError
-from advisor.lab import ab_run, load
 from advisor.lab import bench_plan as plans
-from advisor.lab.processes import EngineProcess
+from advisor.lab import load
 from advisor.readers import exchange
 from advisor.readers import server as client
 from advisor.readers.exchange import HasFile, ServerGone, cut
@@ -256,19 +255,6 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(
     assert all(run.requests == 6 for run in read_all([tmp_path / name for name in files]))
 
 
-def test_what_goes_on_before_the_first_request_is_told(tmp_path: Path) -> None:
-    said = []
-    with serve(**QUICK) as url:
-        made = plan_for(url, [])
-        (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
-        whole = plans.read(tmp_path)
-        ab_run.measure(
-            url, whole, whole.arms[0], tmp_path, tell=lambda name, p: said.append((name, *p))
-        )
-    assert said[0] == ("off, seed 1", 0, 6, 0, "warm-up")
-    assert said[-1] == ("off, seed 1", 6, 6, 0, "")
-
-
 @pytest.mark.parametrize("text_came", [False, True])
 def test_a_stream_that_is_cut_ends_at_once(
     text_came: bool, monkeypatch: pytest.MonkeyPatch
@@ -343,7 +329,7 @@ def plan_for(url: str, argv: list[str]) -> dict[str, object]:
 
 
 @pytest.mark.slow  # starts a server and waits for it
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_server_and_the_same_command_goes_on(
     sign: signal.Signals, tmp_path: Path
 ) -> None:
@@ -415,49 +401,6 @@ def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> Non
         os.killpg(child.pid, signal.SIGHUP)
         assert child.wait(120) == 128 + signal.SIGHUP
     assert read_results(path)[0].requests
-
-
-@pytest.mark.slow  # starts a command
-def test_nohup_is_respected(tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    with serve(**QUICK, after=4, until=go) as url:  # two warm-ups and two
-        words = ["bench", "run", str(tmp_path), "--url", url, "--arm", "off", "--requests", "8"]
-        words += ["--seeds", "1", "--output-tokens", "20", "--ctx", "32"]
-        child = subprocess.Popen(
-            [sys.executable, "-c", "from advisor.cli.app import main; main()", *words],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # noqa: PLW1509
-        )  # fmt: skip
-        path = tmp_path / "off-seed1.jsonl"
-        wait_for_lines(path, 3)
-        os.killpg(child.pid, signal.SIGHUP)
-        go.touch()
-        assert child.wait(120) == 0
-
-
-DEAF = """
-import pathlib, signal, sys, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if "vllm" in sys.argv:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-pathlib.Path(sys.argv[1]).touch()
-time.sleep(3600)
-"""
-
-
-@pytest.mark.parametrize("engine", ["vllm", "llama-server"])
-def test_a_server_that_hangs_at_the_first_signal_is_ended(engine: str, tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", DEAF, str(tmp_path / "ready"), engine]
-    made = plan_for("http://127.0.0.1:9", argv) | {"engine": engine}
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
-    with (tmp_path / "log").open("ab") as log:
-        server = EngineProcess(argv, log)
-    end = time.monotonic() + 120
-    while not (tmp_path / "ready").exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    signs, _ = ab_run._stop_signs(plans.read(tmp_path))
-    server.end(*signs, seconds=2)
-    assert server.poll() == (-signal.SIGINT if engine == "llama-server" else -signal.SIGKILL)
 
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:

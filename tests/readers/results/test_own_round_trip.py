@@ -330,20 +330,6 @@ def files(tmp_path: Path) -> Iterator[dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("spread", [(), ("--output-spread", "0")])
-def test_the_command_line_gives_back_what_was_measured(
-    files: dict[str, str], spread: tuple[str, ...]
-) -> None:
-    setting = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
-    call("calibrate", files["off"], files["on"], "--off", files["off2"], "--on", files["on2"],
-         *setting, "--name", "m1")  # fmt: skip
-    said = call("recommend", "--machine", "m1", "--concurrency", "16", "--format", "json", *spread)
-    made = json.loads(said)
-    rate = made["estimate"]["output_tok_s"]
-    assert made["plan"]["k"] == 2 and rate["speedup"]["p50"] == pytest.approx(1.2444, rel=0.03)
-    assert rate["baseline"] == pytest.approx(2005, rel=0.03)
-
-
 def test_a_second_ab_says_what_becomes_of_the_first(files: dict[str, str], tmp_path: Path) -> None:
     setting = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--name", "m1")
     assert "before" not in call("calibrate", files["off"], files["on"], *setting)

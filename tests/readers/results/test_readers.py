@@ -240,18 +240,13 @@ def _runs(name: str, data: bytes) -> list[BenchmarkRun]:
     return [run.model_copy(update={"sha256": ""}) for run in read_document(parse(name, data))]
 
 
-@pytest.mark.parametrize("how", ENCODINGS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_says_the_same_however_it_was_saved(name: str, how: str) -> None:
+def test_a_file_says_the_same_however_it_was_saved(name: str) -> None:
     data = (FILES / name).read_bytes()
-    assert _runs(name, ENCODINGS[how](data)) == _runs(name, data)
-
-
-@pytest.mark.parametrize("how", LOGS)
-@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith((".txt", ".log", ".md"))])
-def test_a_log_says_the_same_whoever_collected_it(name: str, how: str) -> None:
-    data = (FILES / name).read_bytes()
-    assert _runs(name, LOGS[how](data)) == _runs(name, data)
+    ways = ENCODINGS | (LOGS if name.endswith((".txt", ".log", ".md")) else {})
+    expected = _runs(name, data)
+    for how, change in ways.items():
+        assert _runs(name, change(data)) == expected, how
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".csv")])
@@ -293,25 +288,18 @@ def test_a_block_without_tpot_is_whole_where_it_is_closed() -> None:
         _runs("a.txt", "\n".join(lines[:-3]).encode())
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.97])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_truncated_file_is_read_or_refused_in_one_sentence(name: str, share: float) -> None:
+def test_a_truncated_file_is_read_or_refused_in_one_sentence(name: str) -> None:
     data = (FILES / name).read_bytes()
-    cut = data[: int(len(data) * share)]
-    try:
-        runs = read_document(parse(name, cut))
-    except Unreadable as error:
-        assert "\n" not in str(error) and str(error).startswith(name)
-        return
-    assert name.endswith((".json", ".jsonl")) is False or b"\n" in cut
-    assert all(isinstance(run, BenchmarkRun) for run in runs)
-
-
-@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".json")])
-def test_cut_json_is_called_cut(name: str) -> None:
-    data = (FILES / name).read_bytes().rstrip()
-    with pytest.raises(Unreadable, match=r"cut off|broken JSON"):
-        read_document(parse(name, data[: len(data) * 2 // 3]))
+    for share in (0.02, 0.3, 0.6, 0.97):
+        cut = data[: int(len(data) * share)]
+        try:
+            runs = read_document(parse(name, cut))
+        except Unreadable as error:
+            assert "\n" not in str(error) and str(error).startswith(name)
+            continue
+        assert not name.endswith((".json", ".jsonl")) or b"\n" in cut, share
+        assert all(isinstance(run, BenchmarkRun) for run in runs)
 
 
 def test_two_formats_in_one_file_are_refused() -> None:
@@ -365,26 +353,6 @@ def test_a_number_is_the_first_of_its_places_that_has_one(row: object, value: ob
     assert number_at(row, ("new > rate", "old"), 1e3) == (value and value * 1e3)
 
 
-@settings(max_examples=150)
-@given(st.sampled_from(NAMES), st.data())
-def test_no_reader_breaks_on_damaged_values(name: str, data: st.DataObject) -> None:
-    """Numbers, strings and containers swapped inside real files: an answer or one sentence, never
-    another error.
-    """
-    raw = (FILES / name).read_bytes()[:40_000]
-    at = data.draw(st.integers(0, len(raw) - 1))
-    piece = data.draw(
-        st.sampled_from(
-            [b"null", b"-1", b"1e999", b"[]", b"{}", b'"x"', b"NaN", b"", b"\xff", b"0"]
-        )
-    )
-    until = data.draw(st.integers(at, min(len(raw), at + 12)))
-    try:
-        read_document(parse(name, raw[:at] + piece + raw[until:]))
-    except Unreadable as error:
-        assert "\n" not in str(error)
-
-
 def _leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
     rows = (
         value.items()
@@ -397,7 +365,7 @@ def _leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, 
     return [*below, path] if path else below
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.sampled_from([n for n in NAMES if n.endswith(".json")]), st.data())
 def test_no_reader_breaks_on_values_of_another_type(name: str, data: st.DataObject) -> None:
     value = json.loads((FILES / name).read_text())
@@ -445,17 +413,6 @@ def test_positions_may_begin_between_two_scrapes_and_lengths_are_not_added() -> 
     gauge = "sglang:spec_accept_length"
     ranks = "".join(f'{gauge}{{tp_rank="{i}"}} {n}\n' for i, n in enumerate((2.4, 2.2)))
     assert exposition.scrape(f"# TYPE {gauge} gauge\n{ranks}").gauges == {"accept_length": 2.4}
-
-
-def test_genai_perf_sees_the_ratio_of_the_paces() -> None:
-    """40 ms a token against 62 ms a step of 2.4 tokens."""
-    off, on = (one(f"genai-perf-{arm}.json").value("tpot") for arm in ("off", "on"))
-    assert off / on == pytest.approx(40 / (62 / 2.4), rel=0.03)
-
-
-def test_inter_token_latency_is_never_given_as_tpot() -> None:
-    run = one("vllm-serve-on.json")
-    assert run.value("itl") / run.value("tpot") == pytest.approx(2.3, rel=0.05)
 
 
 @pytest.mark.parametrize(

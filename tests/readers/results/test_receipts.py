@@ -308,21 +308,6 @@ def test_the_receipt_kept_as_an_example_is_what_its_files_make(tmp_path: Path) -
     assert row["gain"]["p50"] == pytest.approx(6.1236 / 4.0349, rel=0.03)
 
 
-def test_the_receipt_with_watts_is_taken(tmp_path: Path) -> None:
-    """An A/B over HTTP on an H200, of answers of one length (docs/research/one-engine.md)."""
-    place = Path(__file__).parents[3] / "docs" / "research" / "receipts"
-    power = json.loads(only(place, ".json").read_text())["power"]
-    assert [(arm["watts"], arm["limit_w"]) for arm in power.values()] == [
-        (277.4, 700),
-        (271.4, 700),
-    ]
-    assert "277" in only(place, ".html").read_text()
-    setting = ("--concurrency", "8", "--ctx", "2088", "--output-tokens", "192")
-    setting += ("--output-spread", "0", "--format", "json")
-    said = ask("recommend", "--hw", "h200", "--receipts", str(place), *setting)
-    assert json.loads(said)["estimate"]["tpot_ms"]["speedup"]["p50"] < 1
-
-
 SMI = """\
 #!/usr/bin/env bash
 [ "$*" = "--query-gpu=index,name,driver_version,memory.used,power.draw,power.limit \
