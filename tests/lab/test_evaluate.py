@@ -74,23 +74,6 @@ def test_the_better_method_is_counted_outside_the_noise_alone() -> None:
     assert not metrics.method_picks(y, y, setting, method, "mtp").named[0]
 
 
-def test_interval_score_prefers_narrow_and_true() -> None:
-    y = np.zeros(1)
-    narrow, wide, wrong = (
-        metrics.interval_score(y, np.array([a]), np.array([b]))[0]
-        for a, b in ((-0.1, 0.1), (-0.5, 0.5), (0.2, 0.4))
-    )
-    assert narrow < wide < wrong
-
-
-def test_calibration_of_a_perfect_judge() -> None:
-    y = np.array([1.0, -1.0])
-    assert metrics.calibration(y, np.array([1.0, 0.0]), np.ones(2)) == [
-        (0.0, 0.0, 1),
-        (1.0, 1.0, 1),
-    ]
-
-
 def test_the_worst_gap_of_a_chance_that_is_too_sure() -> None:
     y = np.where(np.arange(100) % 10 < 7, 1.0, -1.0)
     assert metrics.worst_gap(y, np.full(100, 0.95), np.ones(100)) == pytest.approx(0.25)

@@ -55,10 +55,6 @@ def test_no_row_is_lost() -> None:
     assert len(files.read_sidecars(FOLDER)) == SOURCES
 
 
-def test_folder_is_clean_and_every_csv_has_its_hash() -> None:
-    assert files.check(FOLDER, m.known_ids()) == (ROWS + POSITIONS, [])
-
-
 def test_index_is_in_step() -> None:
     assert (FOLDER / evidence.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(FOLDER)
 

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,13 +16,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from advisor.cli import own_runs as cli_own_runs
 from advisor.cli.app import cli
 from advisor.lab import ab_run, load
 from advisor.lab.processes import EngineProcess
 from advisor.readers import server as client
 from advisor.readers.exchange import ServerGone
-from advisor.readers.results.formats import read_all, read_results
+from advisor.readers.results.formats import read_results
 from tests.ports import free_port
 from tests.real.tiny_server import QUIET, run_server, wait
 
@@ -178,146 +172,3 @@ def test_without_metrics_the_answers_themselves_tell(
     accepted = read_results(tmp_path / "ab" / "on-seed1.jsonl")[0].acceptance
     assert accepted is not None and accepted.length == pytest.approx(LENGTH, abs=0.3)
     assert "start the server with --metrics" in str(watched.exception)
-
-
-# each of the two threads that send stops once four requests are written down
-HELD_RUN = """
-import sys, time
-from advisor.cli.app import main
-from advisor.lab import load
-
-keep = load._Loop._keep
-
-def keep_and_hold(self, record):
-    keep(self, record)
-    if self.done >= 4:
-        time.sleep(3600)
-
-load._Loop._keep = keep_and_hold
-main(sys.argv[1:])
-"""
-
-
-def is_up(url: str) -> bool:
-    try:
-        client.get(url, "/health", 1)
-    except ServerGone:
-        return False
-    return True
-
-
-def wait_for_lines(path: Path, lines: int, writer: subprocess.Popen[bytes]) -> None:
-    """Until a file has that many whole lines."""
-    end = time.monotonic() + 300
-    while not path.exists() or path.read_text().count("\n") < lines:
-        assert writer.poll() is None, f"its writer ended ({writer.returncode})"
-        assert time.monotonic() < end, f"{path.name} does not grow to {lines} lines"
-        time.sleep(0.02)
-
-
-def test_a_killed_ab_ends_its_server_and_goes_on(server: Path, model: Path, tmp_path: Path) -> None:
-    made = plan(server, model, tmp_path, requests=40)
-    child = subprocess.Popen(
-        [sys.executable, "-c", HELD_RUN, "bench", "run", str(tmp_path)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    path = tmp_path / "off-seed1.jsonl"
-    wait_for_lines(path, 5, child)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    kept = [line for line in path.read_text().splitlines() if '"i"' in line]
-    assert 4 <= len(kept) <= 5
-    end = time.monotonic() + 300
-    while time.monotonic() < end and is_up(made["url"]):
-        time.sleep(0.1)  # its leash ends it
-    ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
-    assert ran.exit_code == 0, ran.output + str(ran.exception)
-    assert path.read_text().splitlines()[1 : 1 + len(kept)] == kept
-    runs = read_all([path, tmp_path / "on-seed1.jsonl"])
-    assert [run.requests for run in runs] == [40, 40]
-
-
-# the order in which streams are cut and the server is ended
-NOTED_RUN = """
-import sys
-from pathlib import Path
-from advisor.cli.app import main
-from advisor.lab.processes import EngineProcess
-from advisor.lab import load
-
-note = Path(sys.argv[-1]) / "note"
-
-def noted(word, call):
-    def wrapped(*given, **more):
-        with note.open("a") as out:
-            out.write(word)
-        return call(*given, **more)
-    return wrapped
-
-load.cut = noted("cut ", load.cut)
-EngineProcess.end = noted("end ", EngineProcess.end)
-main(sys.argv[1:])
-"""
-
-
-def test_ctrl_c_cuts_the_streams_and_ends_the_server(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
-    """It waits for the readers of its streams, so they go first; what was measured is kept."""
-    made = plan(server, model, tmp_path, requests=4000)
-    child = subprocess.Popen(
-        [sys.executable, "-c", NOTED_RUN, "bench", "run", str(tmp_path)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        # a shell that starts its tests in the background passes on that SIGINT is ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )  # fmt: skip
-    path = tmp_path / "off-seed1.jsonl"
-    wait_for_lines(path, 4, child)
-    os.killpg(child.pid, signal.SIGINT)
-    assert child.wait(300) == 130
-    words = (tmp_path / "note").read_text().split()
-    assert words[:2] == ["cut", "cut"] and words.count("end") == 1
-    with pytest.raises(ServerGone):
-        client.get(made["url"], "/health", 1)
-    (run,) = read_results(path)
-    assert run.requests and run.requests >= 3 and not run.failed
-
-
-def test_watch_sees_the_drafts_of_the_real_server(
-    server: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    port, log = free_port(), tmp_path / "server.log"
-    url = f"http://127.0.0.1:{port}"
-    with run_server(server, arguments(model, port, True, "--metrics"), log):
-        wait(port, log)
-        stop, answered = threading.Event(), []
-        body = {"max_tokens": 32, "ignore_eos": True}
-
-        def traffic() -> None:
-            while not stop.is_set():
-                message = {"role": "user", "content": f"{len(answered)} ab"}
-                answered.append(client.stream(url, body | {"messages": [message]}, 600))
-
-        def sleep(_: float) -> None:
-            """Time enough for twenty answers, on a machine of any pace."""
-            enough, end = len(answered) + 20, time.monotonic() + 300
-            while len(answered) < enough:
-                assert time.monotonic() < end
-                time.sleep(0.02)
-
-        clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
-        monkeypatch.setattr(cli_own_runs, "time", clock)
-
-        thread = threading.Thread(target=traffic, daemon=True)
-        thread.start()
-        words = ["watch", "--url", url, "--seconds", "4"]
-        bare = CliRunner().invoke(cli, words)
-        words += ["--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--k", "2"]
-        told = CliRunner().invoke(cli, words)
-        stop.set()
-        thread.join(60)
-    for seen in (bare, told):
-        assert seen.exit_code == 0, seen.output + str(seen.exception)
-        assert "tokens per step" in seen.output
-    assert "give the hardware" in " ".join(bare.output.split())
-    assert "k=2 is expected to give" in " ".join(told.output.split())
