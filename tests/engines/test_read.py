@@ -343,28 +343,6 @@ def test_a_key_of_yaml_is_completed_as_the_command_line_is(engine: str) -> None:
             assert word.known == (name[:cut] in option.flags), name[:cut]
 
 
-def test_unknown_and_removed_are_kept_and_marked() -> None:
-    launch = read(
-        "vllm",
-        "vllm serve m --swap-space 4 --num-scheduler-steps 8 --max-num-active-seqs 4",
-        "0.25.1",
-    )
-    assert [(flag.raw, flag.known) for flag in launch.flags[1:]] == [
-        ("--swap-space", False), ("--num-scheduler-steps", False), ("--max-num-active-seqs", False),
-    ]  # fmt: skip
-    assert launch.flags[3].value == "4"
-    assert read("sglang", "--model_path m", "0.5.20").flags[0] == read(
-        "sglang", "--model_path m", "0.5.20"
-    ).flag("--model-path")
-    assert (
-        not read("sglang", "--model_path m", "0.5.20").flags[0].known
-    )  # plain argparse: no underscores
-    between = read(
-        "llama-server", "llama-server -m q --spec-type draft-dflash --load-mode none", "b10236"
-    )
-    assert between.version_pinned and all(flag.known for flag in between.flags)
-
-
 def test_places_are_kept() -> None:
     text = "vllm serve m --max-num-seqs 32 --max-model-len=8k"
     tokens, at = [], 0

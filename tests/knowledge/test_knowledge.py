@@ -167,9 +167,7 @@ def test_unseen_quants_resolve_by_the_rule_of_their_family(
 @pytest.mark.parametrize(
     "lookup", [knowledge.hardware, knowledge.llm, knowledge.quant, knowledge.source]
 )
-@pytest.mark.parametrize(
-    "name", ["", " ", ".", "/", "\0", "é" * 50, "x" * 100_000, "\N{SNOWMAN}", "-", "None", "()"]
-)
+@pytest.mark.parametrize("name", ["", ".", "\0", "é" * 50, "x" * 100_000, "-", "()"])
 def test_nonsense_names_are_unknown(lookup: object, name: str) -> None:
     with pytest.raises(UnknownFact) as caught:
         lookup(name)  # type: ignore[operator]
@@ -244,15 +242,11 @@ def test_checkpoints_keep_mtp_where_it_is_asked() -> None:
 @pytest.mark.parametrize(
     ("hw", "engine"),
     [
-        ("gb10", "vllm"), ("h200", "vllm"), ("rtx3090", "vllm"), ("apple-m4", "llama-server"),
-        ("strix-halo", "llama-server"), ("radeon-780m", "llama-server"), ("mi300x", "vllm"),
-        ("p40", "llama-server"), ("rx7900xtx", "vllm"), ("v100", "llama-server"),
-        ("v100-16gb", "llama-server"), ("mi50", "llama-server"), ("rx6900xt", "llama-server"),
-        ("t4", "vllm"), ("rtx4090-laptop", "vllm"), ("m40-24gb", "llama-server"),
-        ("titan-v", "llama-server"), ("gtx1080", "llama-server"), ("mi60", "llama-server"),
-        ("mi100", "llama-server"), ("rx6700xt", "llama-server"), ("rx7600xt", "llama-server"),
-        ("rx7700xt", "vllm"), ("radeon-8050s", "llama-server"), ("arc-140v", "llama-server"),
-        ("jetson-agx-orin-64gb", "llama-server"), ("h800", "vllm"),
+        ("gb10", "vllm"), ("rtx3090", "vllm"), ("apple-m4", "llama-server"), ("t4", "vllm"),
+        ("strix-halo", "llama-server"), ("mi300x", "vllm"), ("rx7900xtx", "vllm"),
+        ("v100", "llama-server"), ("mi50", "llama-server"), ("gtx1080", "llama-server"),
+        ("rx7700xt", "vllm"), ("rx6900xt", "llama-server"), ("arc-140v", "llama-server"),
+        ("jetson-agx-orin-64gb", "llama-server"),
     ],
 )  # fmt: skip
 def test_default_engine(hw: str, engine: str) -> None:

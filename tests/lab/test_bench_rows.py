@@ -87,21 +87,6 @@ def test_long_prompts_have_no_decode_step_of_their_own() -> None:
     assert {r["use"] for r in found if r.get("output_tok_s")} == {"train"}
 
 
-def test_what_points_share_may_stand_once(tmp_path: Path) -> None:
-    points = [point(0), point(0, concurrency=4, key="4:2048:128:0")]
-    own = ("label", "key", "concurrency")
-    shared = {name: value for name, value in points[0].items() if name not in own[1:]}
-    lines = [shared, *({name: one[name] for name in own} for one in points)]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert rows.read_rows(tmp_path) == points
-
-
-@pytest.mark.parametrize("end", ["", "-eagle3", "-dflash", "-dspark", "-ngram"])
-def test_campaign_is_the_label_without_k_and_method(end: str) -> None:
-    assert rows.campaign(f"qwen3.6-35b-k2-wide{end}") == "qwen3.6-35b-wide"
-    assert rows.campaign(f"x-k0{end}") == "x"
-
-
 @pytest.mark.parametrize(
     ("about", "message"),
     [

@@ -7,8 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.lab.evaluation import tables
-from advisor.lab.evaluation.calibrated import Rows, exam, exams, fit_kernel
+from advisor.lab.evaluation.calibrated import Rows, exam, fit_kernel
 from advisor.lab.training import own_runs_fit
 from advisor.prediction import own_runs
 
@@ -82,11 +81,3 @@ def test_the_fit_finds_a_kernel_that_helps_where_misses_go_together() -> None:
     )
     assert own_runs_fit.loss(problems, kernel) < own_runs_fit.loss(problems, alone)
     assert own_runs_fit.loss(problems, alone) == pytest.approx(1.0, abs=0.05)
-
-
-def test_the_card_shows_own_runs__ways_and_the_ceiling() -> None:
-    scores = exams(draw(owners=12))
-    lines = tables.own_runs(scores)
-    for one, cells in zip(scores, lines, strict=True):
-        assert cells[1] == f"{100 * one.calibrated:.1f} %"
-        assert cells[2] == f"{100 * (1 - one.calibrated / one.without):.0f} %"

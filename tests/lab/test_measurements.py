@@ -193,10 +193,3 @@ def test_command_reports_and_fails(table: tuple[Path, list[dict[str, str]]]) -> 
     result = CliRunner().invoke(data, ["check", str(path)])
     assert result.exit_code == 1
     assert "rows.csv:2: ttft_ms" in result.output
-
-
-def test_not_utf8(tmp_path: Path) -> None:
-    bad = tmp_path / "x.csv"
-    bad.write_bytes(b"run_id\n\xff\xfe\n")
-    with pytest.raises(AdvisorError, match="UTF-8"):
-        files.check(bad)

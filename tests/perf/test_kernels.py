@@ -63,17 +63,6 @@ def test_on_metal_three_tokens_of_a_k_quant_cost_more_than_four() -> None:
     assert not kernels.repeats(fill_points("rtx3090", "iq4_xs"), np.array([3.0])).any()
 
 
-def test_a_tuned_switch_leaves_no_jump() -> None:
-    tuned, untuned = (
-        fill_points("rtx5090", "q4_k_m", "b10600"),
-        fill_points("rtx5090", "q4_k_m", "b10400"),
-    )
-    steps = np.diff([dense_ms(tuned, n) for n in (4, 5, 6, 7, 8)])
-    assert (steps > 0).all() and steps[1:].max() < steps[0]
-    assert dense_ms(tuned, 8) < dense_ms(untuned, 8)
-    assert [dense_ms(tuned, n) for n in (2, 5)] == [dense_ms(untuned, n) for n in (2, 5)]
-
-
 def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
     metal, cuda = (
         fill_points("apple-m1-max", "q4_k_m", model="qwen3.6-35b-a3b"),

@@ -9,7 +9,7 @@ from advisor.domain.nouns import Engine, Facts, Plan
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import imputation
-from advisor.perf.encoding import cells, encode_plans, encode_rows
+from advisor.perf.encoding import encode_plans, encode_rows
 from tests.tables import cells as cells_of
 
 ROW = cells_of(
@@ -207,17 +207,6 @@ def test_unknown_is_not_an_error(change: dict[str, str]) -> None:
             assert np.isfinite(getattr(filled, name)).all(), name
 
 
-def test_synthesised_shape_adds_up() -> None:
-    points, _ = encode_rows.from_rows(
-        [{**ROW, "model": "", "total_params_b": "235", "active_params_b": "22", "is_moe": "1"}]
-    )
-    p = imputation.impute(points)
-    active = p.mixer_params + p.dense_ffn_params + p.shared_params + p.lm_head_params
-    active = active + p.topk * p.expert_params * p.moe_layers
-    assert active[0] == pytest.approx(22e9, rel=0.05)
-    assert (p.experts * p.expert_params * p.moe_layers)[0] < 235e9
-
-
 def test_trees_and_drafts_in_free_text() -> None:
     points, _ = encode_rows.from_rows(
         [
@@ -273,20 +262,6 @@ def test_a_schedule_by_batch_size() -> None:
     made = encode_plans.from_plans(Facts(concurrency=16), plans)
     assert made.k.tolist() == [1.0, 3.0]
     assert made.piecewise[0] == 1.0 and np.isnan(made.piecewise[1])
-
-
-@pytest.mark.parametrize(
-    "engine,text,number",
-    [
-        ("vllm", "0.25.1", 2501),
-        ("vllm", "v0.19.1rc1.dev231", 1901),
-        ("llama-server", "b9860", 9860),
-        ("sglang", "", None),
-    ],
-)
-def test_versions(engine: str, text: str, number: float | None) -> None:
-    value = cells.version_number(engine, text)
-    assert np.isnan(value) if number is None else value == number
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,6 @@ def test_numbers_and_arrays_are_compared_alike(a: float, b: float, mask: bool) -
     ]
 
 
-def test_the_truth_of_one_numpy_value_is_turned_round_too() -> None:
-    assert not setting.negate(np.True_) and setting.negate(np.False_)
-    assert float(setting.choose(np.True_, 1.0, 2.0)) == 1.0
-
-
 def question(streams: float, engine: str, hardware: str, vendor: str = "nvidia") -> Setting:
     """A sparse mixture with MTP, k = 2, on a card of its own."""
     words = {"engine": engine, "method": "mtp", "hardware": hardware, "vendor": vendor}

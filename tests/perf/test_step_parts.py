@@ -162,17 +162,6 @@ def test_two_all_reduces_a_layer_that_no_table_knows(
     assert seconds[0] == pytest.approx(2 * p.layers[0] * latency)
 
 
-@pytest.mark.parametrize(("gb_s", "latency"), [(99e9, 10.0), (100e9, 10.0), (101e9, 1.0)])
-def test_a_link_without_a_name_is_told_by_its_bandwidth(gb_s: float, latency: float) -> None:
-    p = point({"gpu_count": "2", "hardware": "mi300x"})
-    p = p.replace(link=0, link_bw=gb_s, hidden=0.0)
-    c = constants(allreduce_s=1.0, allreduce_pcie_s=10.0)
-    seconds = links.link_seconds(p, c, np.ones(1), np.ones(1))
-    assert seconds[0] == pytest.approx(2 * latency)
-    named = p.replace(link=P.LINKS.index("pcie"), link_bw=1e30)
-    assert links.link_seconds(named, c, np.ones(1), np.ones(1))[0] == pytest.approx(20.0)
-
-
 @pytest.mark.parametrize("tokens", [1.0, 8.0])
 def test_activations_cross_the_link_twice_in_sixteen_bit(tokens: float) -> None:
     p = point({"gpu_count": "2", "interconnect": "nvlink", "hardware": "mi300x"})
@@ -605,18 +594,6 @@ def test_products_take_the_longer_of_reading_and_computing(card: str, power: flo
     assert made[0] == pytest.approx(3 * 2 ** (1 / power)), "both are as long"
     assert made[1] == pytest.approx((3**power + 1) ** (1 / power))
     assert rates.overlap(p, np.zeros(1), np.zeros(1)) < 1e-20
-
-
-@pytest.mark.parametrize("method", ["eagle3", "dflash", "draft_model"])
-def test_a_drafter_computes_while_it_reads(method: str) -> None:
-    p = point({"spec_method": method}).replace(draft_params=0.6e9, concurrency=256.0, kv_elems=0.0)
-    read, ops = (
-        drafting_seconds(p, constants(**one))
-        for one in ({}, {"eta_bw": 1e30, "mfu_gemm_wgmma": 0.5})
-    )
-    both = drafting_seconds(p, constants(mfu_gemm_wgmma=0.5))
-    assert both == pytest.approx((read**4 + ops**4) ** 0.25)
-    assert max(read, ops) < both < read + ops
 
 
 @pytest.mark.parametrize(("card", "share"), [("h100-sxm", 0.65), ("a100-80gb", 0.5)])

@@ -85,10 +85,3 @@ def test_stated_positions_are_followed() -> None:
     belief = acc.believe(predict.load().acceptance, points.replace(given_conditional=given))
     assert belief.conditional[0, 0] == pytest.approx(0.9, abs=0.05)
     assert belief.conditional[0, 1] == pytest.approx(0.5, abs=0.1)
-
-
-def test_nonsense_acceptance_stays_finite() -> None:
-    for rate in ("0", "1"):
-        belief = infer(acceptance_rate=rate)
-        assert np.isfinite(belief.tau).all() and 1 <= belief.tau[0] <= 4
-    assert 1 <= infer(acceptance_length="9").tau[0] <= 4

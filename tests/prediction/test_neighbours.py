@@ -94,35 +94,6 @@ def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None
     assert far[0] < 0.6, "the other one was measured at another context"
 
 
-@pytest.mark.parametrize(("most", "stated"), [(4, 1.0), (1, 0.7), (1, 0.0)])
-def test_many_points_of_a_cell_are_pulled_as_each_alone(most: int, stated: float) -> None:
-    """Sorted, grouped by place and owner, cut into blocks and put back in order, whatever their
-    number and however many pairs share a place.
-    """
-    draw = np.random.default_rng(7)
-    pairs, points = 300, 2 * cell_pairs.WORTH_SORTING // 300
-    where = np.round(draw.uniform(0, most, (pairs, len(cell_pairs.MEASURES))), 1 if most > 1 else 0)
-    rigs = draw.choice(["a", "b", "c"], pairs)
-    cell = neighbours.Nearby.build(
-        np.full(pairs, 7),
-        where,
-        rigs,
-        draw.normal(0, 0.2, pairs),
-        np.where(draw.uniform(size=pairs) < stated, draw.normal(0, 0.1, pairs), np.nan),
-    )
-    asked = np.round(draw.uniform(0, 4, (points, len(cell_pairs.MEASURES))), 0)
-    asked[::2, cell_pairs.CONTEXT] += draw.uniform(
-        size=len(asked[::2])
-    )  # of no two points the same
-    keys = np.where(draw.uniform(size=points) < 0.9, 7, 8)
-    mean, known = draw.normal(0, 0.2, points), draw.uniform(size=points) < 0.5
-    together = cell.pull(keys, asked, mean, known)
-    for i in range(0, points, points // 50):
-        alone = cell.pull(keys[[i]], asked[[i]], mean[[i]], known[[i]])
-        for one, many in zip(alone, together, strict=True):
-            assert many[i] == pytest.approx(one[0], abs=1e-12)
-
-
 def test_pull_fades_with_distance() -> None:
     shifts = [pull([(HERE, "a", -0.3)], move(streams=d))[0] for d in (0.0, 1.0, 3.0, 8.0)]
     assert shifts == sorted(shifts)

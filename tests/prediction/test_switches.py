@@ -10,7 +10,6 @@ from advisor.perf.constants import Constants
 from advisor.perf.encoding import encode_rows
 from advisor.prediction import switches
 from advisor.prediction.model import loop, of_metric, prepare
-from advisor.prediction.predict import predict_points
 
 SERIAL = {
     "hardware": "rtx3090", "model": "qwen3.8-27b", "quant": "awq-int4", "engine": "vllm",
@@ -64,13 +63,6 @@ def test_a_certain_state_is_that_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switches.knowledge, "threshold", sure)
     slow, _, median, between = states(SERIAL)
     assert median == pytest.approx(slow, abs=1e-4) and between == 0.0
-
-
-def test_the_interval_spans_both_states() -> None:
-    slow, fast, _, _ = states(SERIAL)
-    points, _ = encode_rows.from_rows([SERIAL])
-    found = predict_points(points)
-    assert np.log(found.p90[0] / found.p10[0]) > fast - slow
 
 
 def test_nothing_is_priced_twice_where_no_mechanism_is_uncertain() -> None:

@@ -28,11 +28,6 @@ def one(*speedups: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return low, middle, high
 
 
-def test_an_even_chance_is_not_worth_it() -> None:
-    assert utility.expected_utility(*one(0.8, 1.0, 1.25))[0] < 0
-    assert utility.expected_utility(*one(1.0, 1.0, 1.0))[0] == 0
-
-
 def test_without_risk_the_utility_is_the_gain_and_a_loss_counts_by_its_weight() -> None:
     weight = knowledge.threshold("loss_aversion").value
     assert utility.expected_utility(*one(1.5, 1.5, 1.5))[0] == pytest.approx(np.log(1.5))
@@ -61,12 +56,6 @@ def test_dimensions_are_standard_and_uncorrelated() -> None:
         np.abs(np.quantile(drawn, [0.1, 0.5, 0.9], axis=1) - np.array([[-1.28], [0], [1.28]])).max()
         < 0.2
     )
-
-
-def test_equal_plans_are_worth_the_same() -> None:
-    parts = one(0.8, 1.15, 1.65)
-    samples = np.stack([utility.utilities(*parts, utility.deviates(i))[0] for i in range(1, 9)])
-    assert np.ptp(samples.mean(axis=1)) < 0.01 and np.ptp(utility.regrets(samples)) < 0.015
 
 
 @given(

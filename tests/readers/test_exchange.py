@@ -363,22 +363,6 @@ def test_two_replicas_behind_a_router_are_named_and_summed() -> None:
         assert both.code == 0 and re.search(r"3[78]%", both.out), both.out
 
 
-def test_bench_run_says_whose_counters_it_reads(tmp_path: Path) -> None:
-    load = ("--arm", "on", "--k", "1", "--concurrency", "1", "--requests", "2", "--seeds", "1")
-    small = ("--output-tokens", "4", "--ctx", "16", "--warmup", "0")
-    with replicas() as (router, first, second):
-        lost = run("bench", "run", str(tmp_path / "a"), "--url", router, *load, *small)
-        assert lost.code == 0 and "no counters: the two readings are of different" in lost.err
-        more = ("--metrics", first, "--metrics", second)
-        made = run("bench", "run", str(tmp_path / "b"), "--url", router, *load, *small, *more)
-    assert made.code == 0 and made.out.count("started 2025-11-29 04:0") == 2
-    rows = [json.loads(line) for line in next((tmp_path / "b").glob("on*")).open()]
-    (counted,) = (row for row in rows if "drafts" in row)
-    assert counted["accepted"] / counted["drafts"] == pytest.approx(3 / 8, rel=0.35)
-    assert not [row for row in map(json.loads, next((tmp_path / "a").glob("on*")).open())
-                if "drafts" in row]  # fmt: skip
-
-
 def test_a_stream_brings_twice_as_many_pieces_as_tokens_at_most() -> None:
     def pieces(count: int) -> Callable[[Handler], None]:
         event = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'

@@ -237,6 +237,88 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "m",
         {"--max-model-len": "8192"},
     ),
+    "make": (
+        "Makefile", "M := Qwen/Qwen3.6-27B\ns:\n\t@vllm serve $(M) \\\n\t  --port 1\n",
+        "Qwen/Qwen3.6-27B", {"--port": "1"},
+    ),
+    "docker in make": (
+        "Makefile", "r:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m --port $(P)\n",
+        "m", {"--port": None},
+    ),
+    "a shell in make": (
+        "Makefile", "r:\n\tbash -c 'uv run vllm serve m --port 1'\n", "m", {"--port": "1"},
+    ),
+    "just": (
+        "justfile", "m := 'a.gguf'\ns:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",
+        "a.gguf", {"--spec-type": "draft-mtp"},
+    ),
+    "powershell": (
+        "a.ps1", "$m = 'C:\\a.gguf'\n$a = @('-c',\n 4096)\n& .\\llama-server.exe -m $m `\n  @a\n",
+        "C:\\a.gguf", {"--ctx-size": "4096"},
+    ),
+    "a here-document of Terraform": (
+        "a.tf", "user_data = <<-EOF\n  #!/bin/sh\n  vllm serve m --port 1\nEOF\n",
+        "m", {"--port": "1"},
+    ),
+    "a script of Nix": (
+        "a.nix",
+        "{ s = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n    -c 4096\n''; }\n",
+        "a.gguf", {"--ctx-size": "4096"},
+    ),
+    "str.format": (
+        "a.py",
+        'import os\nC = "vllm serve {model} --port {} --speculative-config '
+        '\'{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":{k}}}\'"\n'
+        'os.system(C.format(8000, model="m", k=2))\n',
+        "m",
+        {"--port": "8000", "--speculative-config": '{"method":"mtp","num_speculative_tokens":2}'},
+    ),
+    "a folded command": (
+        "a.yaml",
+        "d:\n  - server_cmd: >\n      vllm serve m\n      --port 1\n      --additional-config\n"
+        "        '{\"a\":true}'\n",
+        "m", {"--port": "1"},
+    ),
+    "a job's script": (
+        "a.yaml",
+        "job:\n  script:\n    - pip install vllm\n    - M=m\n    - vllm serve $M --port 1\n",
+        "m", {"--port": "1"},
+    ),
+    "cloud-init": (
+        "a.yaml",
+        "write_files:\n  - path: /etc/systemd/system/vllm.service\n    content: |\n"
+        "      [Service]\n      ExecStart=/usr/bin/vllm serve m --port 1\n",
+        "m", {"--port": "1"},
+    ),
+    "a document in YAML": (
+        "a.yaml",
+        "guide: |\n  ```bash\n  vllm serve m \\\n    --port 1\n  ```\n", "m", {"--port": "1"},
+    ),
+    "a task with variables": (
+        "a.yaml", "envs:\n  M: m\nrun: |\n  vllm serve $M --port 1\n", "m", {"--port": "1"},
+    ),
+    "a unit that a script writes": (
+        "install.sh",
+        "D=/m\ncat > /etc/systemd/system/x.service <<EOF\n[Service]\n"
+        "ExecStart=/usr/local/bin/llama-server \\\\\n    --model ${D}/a.gguf \\\\\n"
+        "    --threads $(nproc) --host \\$HOST\nEOF\n",
+        "/m/a.gguf", {"--threads": None},
+    ),
+    "a template of a unit": (
+        "vllm.service.j2", "[Service]\nExecStart=/x/vllm serve {{ model }} --port 1\n",
+        None, {"--port": "1"},
+    ),
+    "an example of a compose file": (
+        "docker-compose.yml.example",
+        "services:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model m --port 1\n",
+        "m", {"--port": "1"},
+    ),
+    "an environment file": (
+        ".env",
+        "VLLM_IMAGE=vllm/vllm-openai:v0.25.1\nMODEL_ID=m\n"
+        """VLLM_SPECULATIVE_CONFIG='{"method":"mtp","num_speculative_tokens":4}'\n""",
+        "m", {"--speculative-config": '{"method":"mtp","num_speculative_tokens":4}'},
+    ),
 }  # fmt: skip
 
 

@@ -331,6 +331,42 @@ HOSTILE = {
 }  # fmt: skip
 
 
+LONG = [
+    ("a.ps1", "[int]" * 5_000 + "x = 1\n" + "@(" * 3_000 + "\n"),
+    ("a.cmd", "set A=1" + BLANKS + "y\nllama-server.exe -m a.gguf\n"),
+    (
+        "Makefile",
+        "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n",
+    ),
+    ("Makefile", "x:\n" + "\tvllm serve m --port 1 \\\n" * 2_000),
+    (
+        "justfile",
+        "x := " + '"a" + ' * 5_000 + '"b"\ns a=' + "(" * 1_000 + ":\n    vllm " + "{{" * 5_000,
+    ),
+    ("a.sh", "vllm serve " + "<a" * 50_000 + "\n" + "{{a" * 20_000 + "\n"),
+    ("a.rst", (".. code-block:: sh\n" + "   vllm serve m\n") * 600),
+    ("a.yaml", "a:\n  command: vllm serve m --gpu-memory-utilization 0.9\n" * 500),
+]
+LONG += [
+    ("a.tf", "vllm\n" + text)
+    for text in (
+        "[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000, "$(" * 50_000,
+        "{{ a" * 20_000, "vllm serve m " + '"a' * 20_000, "description = " * 20_000, "(" * 200_000,
+        "a = [ 'x' ]\n" * 9_000, 'image = "vllm"\n' * 9_000, "vllm serve m --port 1\n" * 9_000,
+        "<<EOF\n" * 20_000, "/*" * 40_000, "x = " + " " * 200_000 + "y", "`\n" * 60_000,
+        "a{" * 70_000, "a ? " * 40_000, "x=<<E\n" * 20_000, 'x="' + "${" * 60_000,
+        "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n",
+        'a = "${local.a}${local.a}"\n' * 5_000,
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), LONG, ids=range(len(LONG)))
+def test_long_texts_end_soon(name: str, text: str) -> None:
+    with at_most(400):
+        validate(text=text, name=name)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_files_that_multiply_or_repeat_end(name: str) -> None:
     read_text(HOSTILE[name][1], HOSTILE[name][0])

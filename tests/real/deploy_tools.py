@@ -20,7 +20,7 @@ from advisor.render.forms import FORMS
 from tests.grid import advices
 
 SKIPPED = os.environ.get("ADVISOR_SKIP", "").split()  # forms
-QUESTIONS = 133  # of the grid, evenly: every engine occurs
+QUESTIONS = 67  # of the grid, evenly: every engine occurs
 _RAY = (
     "import sys, yaml; from ray.serve.schema import ServeDeploySchema; "
     "ServeDeploySchema.model_validate(yaml.safe_load(open(sys.argv[1])))"

@@ -77,19 +77,8 @@ ONE_LENGTH = ("--workload", "random")  # answers end together, as the rounds of 
 
 
 def bench(folder: Path, url: str, arm: str, *more: str) -> tuple[int, str]:
-    words = [
-        "bench",
-        "run",
-        str(folder),
-        "--url",
-        url,
-        "--arm",
-        arm,
-        "--concurrency",
-        "4",
-        "--ctx",
-        "64",
-    ]
+    words = ["bench", "run", str(folder), "--url", url, "--arm", arm]
+    words += ["--concurrency", "4", "--ctx", "64"]
     words += ["--output-tokens", "80", "--requests", "12", "--seeds", "1", "--warmup", "1", *more]
     made = CliRunner().invoke(cli, words)
     error = f"{type(made.exception).__name__}: {made.exception}" if made.exception else ""
@@ -434,18 +423,8 @@ def test_a_broken_plan_is_one_sentence(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_bench_plan_writes_a_script_that_bash_accepts(engine: str, tmp_path: Path) -> None:
     hw = "3090" if engine == "llama-server" else "gb10" if engine == "vllm" else "h100"
-    words = [
-        "bench",
-        "plan",
-        "--hw",
-        hw,
-        "--engine",
-        engine,
-        "--concurrency",
-        "4",
-        "--out",
-        str(tmp_path),
-    ]
+    words = ["bench", "plan", "--hw", hw, "--engine", engine, "--concurrency", "4"]
+    words += ["--out", str(tmp_path)]
     made = CliRunner().invoke(cli, words)
     assert made.exit_code == 0, made.output + str(made.exception)
     script = (tmp_path / "run.sh").read_text()

@@ -25,7 +25,7 @@ from advisor.advice.own_runs import receipt as receipts
 from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
 from advisor.cli import own_runs as cli_own_runs
-from advisor.cli.app import cli, main
+from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
 from advisor.prediction import own_runs
 from advisor.prediction.decision import decide_one
@@ -248,14 +248,6 @@ def test_numbers_that_cannot_be_true_together_are_one_sentence(
     assert len(said.strip().splitlines()) == 1
 
 
-def test_acceptance_that_rises_with_the_position_is_refused(own_folder: Path) -> None:
-    call("calibrate", *ARMS, *SETTING)
-    path = own_folder / "spark.yaml"
-    path.write_text(path.read_text().replace("- 0.5952", "- 0.8952"))
-    with pytest.raises(AdvisorError, match="at draft position 2 than at position 1"):
-        machines.load("spark")
-
-
 def test_a_file_that_was_edited_is_said_to_be(own_folder: Path) -> None:
     words = ["recommend", "--machine", "spark", "--concurrency", "4"]
     call("calibrate", *ARMS, *SETTING)
@@ -376,17 +368,6 @@ def test_without_a_home_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         assert status != 0 and "set XDG_CONFIG_HOME" in said
 
 
-@pytest.mark.parametrize("words", [["calibrate", *ARMS, *SETTING], ["recommend", "--machine", "x"]])
-def test_a_folder_that_cannot_be_made_is_one_sentence(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    with pytest.raises(SystemExit) as left:
-        main(words)
-    assert left.value.code == 2
-
-
 @pytest.mark.parametrize(
     ("dataset", "text"),
     [("random", "random"), ("random-ids", "random"), ("sharegpt", "chat"), ("code:1f00ab", "code"),
@@ -394,14 +375,6 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(
 )  # fmt: skip
 def test_the_text_of_a_run_is_what_its_client_says(dataset: str | None, text: str | None) -> None:
     assert workload_of(dataset) == text
-
-
-def test_random_prompts_are_kept_as_such(own_folder: Path) -> None:
-    files = [str(FILES / f"sglang-{arm}.jsonl") for arm in ("off", "on")]
-    assert call("calibrate", *files, *SETTING)[0] == 0
-    assert machines.load("spark").runs[0].workload == "random"
-    assert call("calibrate", *files, *SETTING, "--workload", "code")[0] == 0
-    assert machines.load("spark").runs[0].workload == "code"
 
 
 HERE = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0]])

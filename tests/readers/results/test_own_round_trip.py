@@ -232,16 +232,6 @@ def test_a_plan_that_no_run_has_is_one_sentence(plan: str) -> None:
         machines.load(machine.name)
 
 
-def test_a_plan_that_ran_with_other_settings_says_so() -> None:
-    request = request_of("gb10", "vllm", (16, 2048, 512))
-    launch = "vllm serve m --enable-prefix-caching --max-num-seqs 16"
-    machine = calibrate(request, 1.25, 1.0, plan_in(readers.read_text(launch, "a.sh"), "a.sh"))
-    said = recommend(request, machine=machine, what_if=False).reasons[0].text
-    assert "ran with prefix caching on, unlike this plan" in said
-    same = calibrate(request, 1.25, 1.0, own_launch(request), "same")
-    assert "unlike" not in recommend(request, machine=same, what_if=False).reasons[0].text
-
-
 def test_levels_of_two_loads_are_both_exact() -> None:
     """The nearer run does not blur the one of the very load."""
     low, high = (request_of("h100", "vllm", (streams, 2048, 512)) for streams in (8, 16))

@@ -115,47 +115,16 @@ ENGINES = """\
 INFO 08-14 11:31:25 [loggers.py:273] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 240.0 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 6.5%
 INFO 08-14 11:31:25 [loggers.py:273] Engine 001: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 260.0 tokens/s, Running: 5 reqs, Waiting: 0 reqs, GPU KV cache usage: 6.5%
 """
-# vllm-project/vllm#31826: a remark beside a number; the second block is cut
-REMARK = """\
-Base
-============ Serving Benchmark Result ============
-Successful requests:                     1000
-Maximum request concurrency:             8
-Benchmark duration (s):                  162.21
-Total input tokens:                      215312
-Total generated tokens:                  199033
-Output token throughput (tok/s):         1226.98
----------------Time to First Token----------------
-Mean TTFT (ms):                          30.87
-Median TTFT (ms):                        27.44             <========
------Time per Output Token (excl. 1st token)------
-Mean TPOT (ms):                          6.35
-==================================================
-
-Optmized
-============ Serving Benchmark Result ============
-Successful requests:                     1000
-"""
 # a test of a fork's tools: no time per token is printed
 BRIEF = """\
 0.17.923.567 I common_perf_print: prompt eval time = 4000.00 ms / 2003 tokens
 0.17.923.567 I common_perf_print: eval time = 5600.00 ms / 299 runs
-"""
-# a counter without its sum is no time
-COUNT_ALONE = """\
-vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 1000.0
-vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} 1660.0
-vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} 10.0
 """
 # the names of vLLM's result as columns; the numbers are ours
 SWEEP_CSV = """\
 run,request_rate,max_concurrency,completed,duration,request_throughput,output_throughput,mean_ttft_ms,mean_tpot_ms,spec_decode_acceptance_length,itls
 1,inf,4,16,5.5,2.9,291.5,75.7,13.17,2.38,"[[0.1]]"
 2,inf,16,64,7.0,9.1,914.25,102.0,16.9,,
-"""
-# vLLM's client of mid 2024 writes a field that SGLang's has too
-VLLM_2024 = """\
-{"date": "20240716-101112", "backend": "vllm", "model_id": "llama", "tokenizer_id": "llama", "best_of": 1, "use_beam_search": false, "num_prompts": 100, "request_rate": "inf", "duration": 10.0, "completed": 100, "total_input_tokens": 2000, "total_output_tokens": 20000, "request_throughput": 10.0, "input_throughput": 200.0, "output_throughput": 2000.0, "mean_ttft_ms": 50.0, "median_ttft_ms": 49.0, "p99_ttft_ms": 60.0, "mean_tpot_ms": 12.0, "median_tpot_ms": 11.9, "p99_tpot_ms": 13.0}
 """
 # lemonade-sdk/llamacpp-rocm#129: the log ends before the request does
 SO_FAR = """\
@@ -164,58 +133,10 @@ SO_FAR = """\
 """
 
 
-# evalscope 0.13 as pages of notes show it: (25.5892 - 0.2734) / 1023 is what it states per token,
-# and a run with a long wait for the first token
-EVALSCOPE = """\
-{
-    "Time taken for tests (s)": 255.9,
-    "Number of concurrency": 1,
-    "Total requests": 10,
-    "Succeed requests": 10,
-    "Failed requests": 0,
-    "Output token throughput (tok/s)": 40.014,
-    "Average latency (s)": 25.5892,
-    "Average time to first token (s)": 0.2734,
-    "Average time per output token (s)": 0.0248,
-    "Average input tokens per request": 1062.5,
-    "Average output tokens per request": 1024.0,
-    "Average package latency (s)": 0.0248,
-    "Average package per request": 1022.3
-}
-```
-
-With five:
-
-```
-{
-    "Number of concurrency": 5,
-    "Succeed requests": 10,
-    "Output token throughput (tok/s)": 36.605,
-    "Average latency (s)": 112.7879,
-    "Average time to first token (s)": 22.1013,
-    "Average time per output token (s)": 0.0865,
-    "Average output tokens per request": 1057.2,
-    "Average package latency (s)": 0.0865
-}
-"""
-
-
-def test_evalscopes_time_per_token_is_taken_where_it_leaves_the_first_out() -> None:
-    first, second = read(f"# notes\n```json\n{EVALSCOPE}```\n")
-    assert (first.concurrency, first.output_tok_s, first.value("tpot")) == (1, 40.014, 24.8)
-    assert first.value("ttft") == pytest.approx(273.4) and first.input_tokens == 1062.5
-    assert (second.concurrency, second.value("tpot")) == (5, pytest.approx(86.5))
-
-
 def test_a_request_that_has_not_ended_has_a_speed_so_far() -> None:
     (run,) = read(SO_FAR)
     assert run.request_tok_s == pytest.approx(47.82) and run.output_tokens == 3767
     assert "had not ended" in run.notes[0]
-
-
-def test_vllms_result_of_2024_is_taken_by_one_reader() -> None:
-    (run,) = read(VLLM_2024)
-    assert (run.client, run.output_tok_s, run.value("tpot")) == ("vllm bench serve", 2000.0, 12.0)
 
 
 def test_results_of_vllm_in_a_table_are_read() -> None:
@@ -240,12 +161,6 @@ def test_a_time_per_token_that_is_not_printed_is_time_over_tokens() -> None:
     (run,) = read(BRIEF)
     assert run.value("tpot") == pytest.approx(5600 / 299)
     assert run.value("ttft") == 4000
-
-
-def test_a_count_without_a_sum_is_no_latency() -> None:
-    (run,) = read(COUNT_ALONE)
-    assert (run.requests, run.ttft_ms) == (10, None)
-    assert run.acceptance is not None and run.acceptance.length == 2.66
 
 
 def test_a_log_where_no_draft_is_accepted_says_so() -> None:
@@ -297,13 +212,6 @@ def test_lines_of_ranks_add_up_and_idle_time_is_left_out(
     (run,) = read(text)
     assert run.output_tok_s == pytest.approx(speed) and run.concurrency == running
     assert any(note in line for line in run.notes)
-
-
-def test_a_cut_block_does_not_take_the_whole_one_with_it() -> None:
-    (run,) = read(REMARK)
-    assert run.ttft_ms is not None and run.ttft_ms.p50 == 27.44
-    assert (run.output_tok_s, run.concurrency) == (1226.98, 8)
-    assert "run 2 of the file is cut off" in run.notes[0]
 
 
 def test_standard_input_is_read() -> None:

@@ -80,8 +80,7 @@ def test_the_same_answers_are_no_alarm(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "share", "broken"),
-    [("arithmetic", 1.0, True), ("arithmetic", 0.25, False), ("copy", 1.0, True),
-     ("json", 1.0, True), ("json", 0.5, False), ("tool", 1.0, True)],
+    [("arithmetic", 0.25, False), ("copy", 1.0, True), ("json", 1.0, True), ("tool", 1.0, True)],
 )  # fmt: skip
 def test_an_engine_that_answers_wrongly_is_an_alarm(
     kind: str, share: float, broken: bool, tmp_path: Path
