@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -227,23 +225,6 @@ def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
     plan = Plan(engine="llama-server", model="u/Q-GGUF", port=9000)
     assert "--tokenizer Qwen/Qwen3.6-27B " in benchmarks.command(plan, facts)
     assert "--tokenizer YOUR-TOKENIZER-REPO " in benchmarks.command(plan, Facts())
-
-
-def test_import_is_light() -> None:
-    code = (
-        "import sys; from advisor import engines; engines.get('vllm').catalogue; "
-        "print(*sys.modules)"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {
-        "yaml",
-        "numpy",
-        "jsonschema",
-        "packaging",
-        "advisor.engines.extract.build_catalogue",
-    } & set(loaded)
 
 
 @pytest.mark.parametrize(

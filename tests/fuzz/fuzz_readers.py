@@ -64,60 +64,31 @@ WORDS = [word.encode("utf-8", "surrogatepass") for word in (
     "output_tok_s", "runs:\n", SECRET, "Bearer abcdefgh12",
 )]  # fmt: skip
 SEEDS = (
-    (
-        "a.py",
-        b"from vllm import LLM\nK = 2\n"
-        b"llm = LLM(model='Qwen/Qwen3.6-27B', speculative_config={'method': 'mtp', "
-        b"'num_speculative_tokens': K})\n",
-    ),
-    (
-        "a.container",
-        b"[Container]\nImage=vllm/vllm-openai:v0.25.1\nEnvironment=A=b\n"
-        b"Exec=--model Qwen/Qwen3.6-27B \\\n  --max-num-seqs 4\n",
-    ),
-    (
-        "a.yaml",
-        b"macros:\n  base: llama-server --port ${PORT}\nmodels:\n  a:\n"
-        b"    cmd: ${base} -m /m/q.gguf --spec-type draft-mtp\n",
-    ),
-    (
-        "a.yaml",
-        b"model: Qwen/Qwen3.6-27B\nspeculative-config: {method: mtp, "
-        b"num_speculative_tokens: 3}\nmax-num-seqs: 4\n",
-    ),
-    (
-        "Dockerfile",
-        b'FROM vllm/vllm-openai:v0.25.1\nENV A=b\nENTRYPOINT ["vllm", "serve"]\n'
-        b'CMD ["Qwen/Qwen3.6-27B", "--spec-method", "mtp"]\n',
-    ),
-    (
-        "a.cmd",
-        b'@echo off\nset M=C:\\m.gguf\nllama-server.exe -m "%M%" ^\n  --spec-type draft-mtp\n',
-    ),
+    ("a.py", b"from vllm import LLM\nK = 2\n"
+     b"llm = LLM(model='Qwen/Qwen3.6-27B', speculative_config={'method': 'mtp', "
+     b"'num_speculative_tokens': K})\n"),
+    ("a.container", b"[Container]\nImage=vllm/vllm-openai:v0.25.1\nEnvironment=A=b\n"
+     b"Exec=--model Qwen/Qwen3.6-27B \\\n  --max-num-seqs 4\n"),
+    ("a.yaml", b"macros:\n  base: llama-server --port ${PORT}\nmodels:\n  a:\n"
+     b"    cmd: ${base} -m /m/q.gguf --spec-type draft-mtp\n"),
+    ("a.yaml", b"model: Qwen/Qwen3.6-27B\nspeculative-config: {method: mtp, "
+     b"num_speculative_tokens: 3}\nmax-num-seqs: 4\n"),
+    ("Dockerfile", b'FROM vllm/vllm-openai:v0.25.1\nENV A=b\nENTRYPOINT ["vllm", "serve"]\n'
+     b'CMD ["Qwen/Qwen3.6-27B", "--spec-method", "mtp"]\n'),
+    ("a.cmd",
+     b'@echo off\nset M=C:\\m.gguf\nllama-server.exe -m "%M%" ^\n  --spec-type draft-mtp\n'),
     ("a.ps1", b'$env:A = "1"\n& llama-server.exe -m q.gguf `\n  --spec-type draft-mtp\n'),
-    (
-        "Makefile",
-        b"K ?= 2\nifdef BIG\nK = 5\nendif\nexport A = b\ndefine START\n"
-        b"vllm serve m --port $(1)\nendef\nserve: PORT = 1\nserve: x\n"
-        b"\t@$(call START,$(PORT)) -tp $(K)\n",
-    ),
-    (
-        "justfile",
-        b'k := if os() == "x" { "1" } else { "2" }\nserve port=\'1\':\n'
-        b"    vllm serve m --port {{port}} -tp {{ k }}\n",
-    ),
-    (
-        "a.ps1",
-        b"$a = @('serve', 'm')\nStart-Process vllm -ArgumentList $a,'--port','3'\n"
-        b'& vllm @("serve","m")\n',
-    ),
+    ("Makefile", b"K ?= 2\nifdef BIG\nK = 5\nendif\nexport A = b\ndefine START\n"
+     b"vllm serve m --port $(1)\nendef\nserve: PORT = 1\nserve: x\n"
+     b"\t@$(call START,$(PORT)) -tp $(K)\n"),
+    ("justfile", b'k := if os() == "x" { "1" } else { "2" }\nserve port=\'1\':\n'
+     b"    vllm serve m --port {{port}} -tp {{ k }}\n"),
+    ("a.ps1", b"$a = @('serve', 'm')\nStart-Process vllm -ArgumentList $a,'--port','3'\n"
+     b'& vllm @("serve","m")\n'),
     ("a.env", b"LLAMA_ARG_MODEL=/m/q.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n"),
-    (
-        "a.sh",
-        b"N=${N:-3}\nARGS=(--model m)\nif (( N > 0 )); then ARGS+=(--spec-tokens $N); fi\n"
-        b'for k in 1 2; do vllm serve "${ARGS[@]}" -tp $k; done\n',
-    ),
-)
+    ("a.sh", b"N=${N:-3}\nARGS=(--model m)\nif (( N > 0 )); then ARGS+=(--spec-tokens $N); fi\n"
+     b'for k in 1 2; do vllm serve "${ARGS[@]}" -tp $k; done\n'),
+)  # fmt: skip
 
 
 def corpus() -> list[tuple[str, bytes]]:

@@ -55,13 +55,6 @@ def test_each_running_request_keeps_a_state_of_every_draft(
     assert made.state_gib == pytest.approx(expected, rel=1e-9)
 
 
-def test_no_more_states_than_requests_that_memory_holds() -> None:
-    known = facts("rtx3090", "awq-int4", HYBRID, concurrency=500, ctx_tokens=32_768)
-    made = memory.bill(known, plan(max_num_seqs=500))
-    assert made.requests is not None and made.requests < 500
-    assert made.state_gib <= state_bytes(HYBRID) * made.requests / GIB * (1 + 1e-9)
-
-
 def test_a_request_that_is_not_described_has_2048_and_512_tokens() -> None:
     made = memory.bill(facts("h200", "fp8", DENSE), plan())
     assert made.request_tokens == 2_560
@@ -119,26 +112,6 @@ def test_a_cache_of_eight_bits_is_half_of_one_of_sixteen() -> None:
 
 
 # ---------------------------------------------------------------- what a plan leaves open
-
-
-def test_a_plan_and_a_question_that_say_nothing_run_one_request() -> None:
-    made = memory.bill(facts("h200", "fp8", HYBRID), plan())
-    assert made.state_gib == pytest.approx(state_bytes(HYBRID) / GIB, rel=1e-9)
-    model_alone = facts("h200", "fp8", HYBRID).model_copy(update={"shape": None})
-    assert memory.bill(model_alone, plan()) == made
-
-
-@pytest.mark.parametrize(
-    ("slots", "concurrency", "count"), [(None, 3, 3), (2, 3, 2), (None, None, 1)]
-)
-def test_llama_server_reserves_a_context_for_every_slot(
-    slots: int | None, concurrency: int | None, count: int
-) -> None:
-    known = facts("h200", "q8_0", DENSE, concurrency=concurrency)
-    made = memory.bill(known, plan("llama-server", max_num_seqs=slots, max_model_len=8_192))
-    token = kv_sizes.bytes_per_token(known.shape, None)  # type: ignore[arg-type]
-    assert token is not None
-    assert made.kv_gib == pytest.approx(count * 8_192 * token / GIB, rel=1e-9)
 
 
 @pytest.mark.parametrize("slots", [1, 4])
@@ -254,17 +227,6 @@ def test_a_shortage_of_less_than_a_gibibyte_is_told() -> None:
 def test_the_devices_of_a_replica(engine: str, tp: int, pp: int, gpus: int, count: int) -> None:
     known = facts("h200", "fp8", DENSE, gpus=gpus)
     assert memory.replica_gpus(known, plan(engine, tp=tp, pp=pp)) == count
-
-
-def test_a_bill_at_hand_is_not_made_again() -> None:
-    known = facts("h200", "fp8", DENSE)
-    made = memory.bill(known, plan())
-    assert made.available_gib is not None
-    less = made.model_copy(update={"available_gib": made.available_gib - 20.0})
-    full = memory.max_requests(known, plan(), 4_096)
-    assert full is not None and full == memory.max_requests(known, plan(), 4_096, made)
-    fewer = memory.max_requests(known, plan(), 4_096, less)
-    assert fewer is not None and fewer < full
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,6 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         "--model Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --max-num-seqs 8", "-", "vllm",
         "Qwen/Qwen3.6-27B", {"--max-num-seqs": "8"}, 1,
     ),
-    "sudo docker run": (
-        "sudo docker run --rm -it --gpus=all --shm-size 16g -p 1:1 vllm/vllm-openai:v0.25.1 "
-        "--model Qwen/Qwen3.6-27B",
-        "-", "vllm", "Qwen/Qwen3.6-27B", {}, 1,
-    ),
     "tmux": (
         'tmux new-session -d -s x "cd /x && vllm serve Qwen/Qwen3.6-27B --port 8000 2>&1 | tee '
         'log"',
@@ -70,11 +65,6 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         "vllm serve Qwen/Qwen3.6-27B -tp $TP\n",
         "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--tensor-parallel-size": "1"}, 3,
     ),
-    "written compose file": (
-        "cat > c.yml <<'EOF'\nservices:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n"
-        "    command: --model Qwen/Qwen3.6-27B\nEOF\ndocker compose up\n",
-        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {}, 5,
-    ),
     "windows newlines": (
         "#!/bin/bash\r\nvllm serve Qwen/Qwen3.6-27B \\\r\n  --max-num-seqs 4\r\n", "a.sh", "vllm",
         "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 2,
@@ -88,13 +78,6 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         "services:\n  a:\n    image: i\n    entrypoint: /bin/sh -c\n    command:\n      - |\n"
         "        vllm serve m/Q \\\n          --max-num-seqs $${N:-4}\n",
         "-", "vllm", "m/Q", {"--max-num-seqs": "4"}, 7,
-    ),
-    "kubernetes": (
-        "apiVersion: apps/v1\nkind: StatefulSet\nspec:\n  template:\n    spec:\n"
-        "      containers:\n      - image: vllm/vllm-openai:v0.25.1\n"
-        '        command: ["/bin/sh","-c"]\n        args: ["vllm serve $(MODEL) --spec-tokens '
-        '${K:-2}"]\n        env:\n        - {name: MODEL, value: Qwen/Qwen3.6-27B}\n',
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 9,
     ),
     "helm template": (
         "{{- if .Values.on }}\napiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n"
@@ -138,18 +121,6 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         "str(8000)]\nsubprocess.Popen(cmd)\n",
         "a.py", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 3,
     ),
-    "batch": (
-        "@echo off\r\nset M=D:\\m\\Qwen3.6-27B-MTP.gguf\r\nrem llama-server -x\r\n"
-        'start "s" /B "C:\\l\\llama-server.exe" -m "%M%" ^\r\n  --spec-type draft-mtp '
-        '--chat-template-kwargs "{\\"a\\":false}"\r\n',
-        "x.bat", "llama-server", "D:\\m\\Qwen3.6-27B-MTP.gguf",
-        {"--spec-type": "draft-mtp", "--chat-template-kwargs": '{"a":false}'}, 4,
-    ),
-    "powershell": (
-        '$model = "D:\\m\\Qwen3.6-27B-MTP.gguf"\n& "C:\\l\\llama-server.exe" -m $model `\n'
-        "  --spec-type draft-mtp\n",
-        "x.ps1", "llama-server", "D:\\m\\Qwen3.6-27B-MTP.gguf", {"--spec-type": "draft-mtp"}, 2,
-    ),
     "environment file": (
         "LLAMA_ARG_MODEL=/m/Qwen3.6-27B-MTP.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n", "a.env",
         "llama-server", "/m/Qwen3.6-27B-MTP.gguf", {"--spec-type": "draft-mtp"}, 1,
@@ -158,22 +129,6 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         "services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server\n    environment:\n"
         "      LLAMA_ARG_HF_REPO: u/Qwen3.6-27B-MTP-GGUF\n      LLAMA_ARG_SPEC_TYPE: draft-mtp\n",
         "-", "llama-server", "u/Qwen3.6-27B-MTP-GGUF", {"--spec-type": "draft-mtp"}, 2,
-    ),
-    "macros": (
-        "macros:\n  base: >\n    /app/llama-server --port ${PORT} -fa on\n"
-        "  mtp: --spec-type draft-mtp --spec-draft-n-max ${k}\n  k: 2\nmodels:\n  q:\n    cmd: |\n"
-        "      ${base}\n      # --bad\n      -m /m/Qwen3.6-27B-MTP.gguf ${mtp}\n",
-        "-",
-        "llama-server",
-        "/m/Qwen3.6-27B-MTP.gguf",
-        {"--spec-draft-n-max": "2", "--spec-type": "draft-mtp"},
-        3,
-    ),
-    "quadlet": (
-        "[Container]\nImage=vllm/vllm-openai:v0.25.1\nShmSize=16g\nPodmanArgs=--ipc=host\n"
-        'Environment="A=b c" D=e\n'
-        f"Exec=--model Qwen/Qwen3.6-27B \\\n  --speculative-config '{MTP}'\n",
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--speculative-config": MTP}, 6,
     ),
     "unit with variables": (
         "[Service]\nEnvironment=K=3 M=Qwen/Qwen3.6-27B\nExecStart=/opt/bin/vllm serve ${M} \\\n"
@@ -189,21 +144,10 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         'CMD ["Qwen/Qwen3.6-27B", "--spec-tokens", "2"]\n',
         "Dockerfile", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 3,
     ),
-    "recipe with defaults": (
-        "container: vllm-node\ndefaults:\n  tp: 2\ncommand: |\n  vllm serve Qwen/Qwen3.6-27B \\\n"
-        "    -tp {tp} --port 1\n",
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--tensor-parallel-size": "2"}, 5,
-    ),
     "task": (
         "- hosts: all\n  tasks:\n  - name: x\n    ansible.builtin.shell: vllm serve "
         "Qwen/Qwen3.6-27B --port 1\n",
         "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 4,
-    ),
-    "configuration in chart values": (
-        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  values:\n"
-        "    configMaps:\n      c:\n        data:\n          presets.ini: |\n            [q]\n"
-        "            model = /m/q.gguf\n            spec-type = draft-mtp\n",
-        "-", "llama-server", "/m/q.gguf", {"--spec-type": "draft-mtp"}, 9,
     ),
     "dynamo": (
         "python3 -m dynamo.vllm --model Qwen/Qwen3.6-27B --max-num-seqs 4", "-", "vllm",

@@ -44,35 +44,19 @@ def codes(text: str, **told: Any) -> set[str]:
         ("SD305", f"{HYBRID} --max-num-seqs 16 --gpu-memory-utilization $GMU", {"hw": "gb10"}),
         ("SD236", f"{SGLANG} --max-running-requests $N", {"concurrency": 64}),
         ("SD230", f"{SGLANG} --mamba-scheduler-strategy $S", {"engine_version": "0.5.10"}),
-        (
-            "SD209",
-            f"{LLAMA} --ctx-size 1048576 --parallel $N --spec-type draft-mtp",
-            {"engine_version": "b10752"},
-        ),
-        (
-            "SD257",
-            "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 96 "
-            "--mamba-track-interval $N",
-            {},
-        ),
-        (
-            "SD424",
-            f"{HYBRID} --max-num-seqs 4 --attention-backend $B {MTP}",
-            {"hw": "rtx4090", "concurrency": 1, "ctx": 65536},
-        ),
-        (
-            "SD426",
-            f"vllm serve zai-org/GLM-4.7-Flash --attention-backend $B {MTP}",
-            {"hw": "rtx-pro-6000"},
-        ),
-        (
-            "SD425",
-            "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128 --max-cudagraph-capture-size "
-            f"$C {MTP.replace('2', '4')}",
-            {"hw": "h200", "concurrency": 128},
-        ),
+        ("SD209", f"{LLAMA} --ctx-size 1048576 --parallel $N --spec-type draft-mtp",
+         {"engine_version": "b10752"}),
+        ("SD257", "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 96 "
+         "--mamba-track-interval $N", {}),
+        ("SD424", f"{HYBRID} --max-num-seqs 4 --attention-backend $B {MTP}",
+         {"hw": "rtx4090", "concurrency": 1, "ctx": 65536}),
+        ("SD426", f"vllm serve zai-org/GLM-4.7-Flash --attention-backend $B {MTP}",
+         {"hw": "rtx-pro-6000"}),
+        ("SD425", "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128 "
+         f"--max-cudagraph-capture-size $C {MTP.replace('2', '4')}",
+         {"hw": "h200", "concurrency": 128}),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_is_not_known_is_not_a_value_that_is_not_set(
     code: str, text: str, told: dict[str, Any]
 ) -> None:
