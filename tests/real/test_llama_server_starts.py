@@ -1,8 +1,8 @@
 """The emitted llama-server launches are started for real, with a tiny model on the CPU: they load,
 answer over HTTP, and draft.
 
-A compose file is brought up by docker compose and a unit is started by systemd, unchanged, where
-`places` finds them; elsewhere the command line in them is run. The summary says which way.
+A compose file is brought up by docker compose, unchanged, where `places` finds it; elsewhere the
+command line in it is run. The summary says which way.
 """
 
 from __future__ import annotations
@@ -176,41 +176,10 @@ def test_an_emitted_compose_file_starts_that_server(
     start_compose(docker, text, launches, server, model, tmp_path)
 
 
-def start_unit(manager: places.Systemd, name: str, launch: Launch) -> None:
-    started = manager.ctl("start", name)
-    assert started.returncode == 0, manager.ctl("status", "--no-pager", name).stdout
-    port = int(launch.flag("--port").value)  # type: ignore[union-attr,arg-type]
-    places.wait_until(lambda: manager.ask(port, "/health")["status"] == "ok")
-    check(partial(manager.ask, port), launch)
-    shown = dict(
-        line.split("=", 1) for line in manager.ctl("show", name).stdout.splitlines() if "=" in line
-    )
-    assert shown["ActiveState"] == "active" and shown["NRestarts"] == "0"
-    owner = Path(f"/proc/{manager.pid}/root/proc/{shown['MainPID']}").stat().st_uid
-    assert owner != 0, "the unit runs as a user of its own"
-    assert manager.ctl("stop", name).returncode == 0
-    assert manager.ctl("show", "--property=ActiveState", "--value", name).stdout == "inactive\n"
-
-
-def test_an_emitted_unit_starts_that_server(
-    server: Path, model: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+def test_the_command_of_an_emitted_unit_starts_that_server(
+    server: Path, model: Path, tmp_path: Path
 ) -> None:
-    text, (launch,) = emit("systemd")
-    name = NAMES["systemd"]
-    drop_in = "[Service]\n" + "".join(
-        f"Environment={key}={value}\n" for key, value in settings(launch).items()
-    )
-    places.write_units(tmp_path, name, text, drop_in)
-    fill_cache(tmp_path / "cache" / "huggingface" / "hub", launch, model)
-    (tmp_path / "llama-server").write_bytes(server.read_bytes())
-    (tmp_path / "llama-server").chmod(0o755)
-    try:
-        with places.systemd(tmp_path) as manager:
-            record_property("way", f"systemctl start, systemd {manager.version}")
-            start_unit(manager, name, launch)
-    except places.Absent as absent:
-        record_property("way", places.say_direct("systemd", absent))
-        run_directly(launch, server, model, tmp_path)
+    run_directly(emit("systemd")[1][0], server, model, tmp_path)
 
 
 def test_the_launch_without_speculation_starts_too(
