@@ -29,33 +29,19 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
         {"method": "mtp", "k": 2},
     ),
     (
-        "vllm", f"vllm serve m -sc {MTP2} -tp 4", "v0.31.0-aarch64",
-        {"method": "mtp", "k": 2, "tp": 4},
-    ),
-    (
         "vllm", "vllm serve m -tp=2 --max_model_len=128k --max-num-seqs 32", "0.33.0",
         {"tp": 2, "max_model_len": 128000, "max_num_seqs": 32},
     ),
-    ("vllm", "vllm serve m --max-model-len 128K", "0.33.0", {"max_model_len": 131072}),
     (
         "vllm", "vllm serve m --max-model-len auto", "0.33.0",
         {"extra": (("--max-model-len", "auto"),)},
     ),
-    ("vllm", "vllm serve m --max-num-s 3", "0.25.1", {"max_num_seqs": 3}),
-    ("vllm", "vllm serve m --gpu-memory-util 0.45", "0.25.1", {"memory_fraction": 0.45}),
     (
         "vllm",
         "vllm serve m --speculative-config.method mtp "
         "--speculative-config.num_speculative_tokens 3",
         None, {"method": "mtp", "k": 3},
     ),
-    (
-        "vllm",
-        "vllm serve m --speculative_config.num-speculative-tokens=1 "
-        "--speculative_config.method qwen3_next_mtp",
-        None, {"method": "mtp", "k": 1},
-    ),
-    ("vllm", "vllm serve m --spec-method mtp --spec-tokens 2", "0.22.1", {"method": "mtp", "k": 2}),
     (
         "vllm",
         "python3 -m vllm.entrypoints.openai.api_server --model m --no-enable-prefix-caching", None,
@@ -118,6 +104,7 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
         "vllm", "vllm serve m --tool-call-parser hermes", None,
         {"tool_call_parser": "hermes", "extra": (("--enable-auto-tool-choice", "false"),)},
     ),
+    ("vllm", "vllm serve m --max-model-len 128K", "0.33.0", {"max_model_len": 131072}),
     ("vllm", "vllm serve m -O3", "0.33.0", {"extra": (("--optimization-level", "3"),)}),
     # SGLang: algorithms, steps and tokens, automatic choice
     (
@@ -192,7 +179,6 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
         "llama-server", "./build/bin/llama-server -m q.gguf -c 65536 -np 4 -kvu", "0.5.0",
         {"max_num_seqs": 4, "max_model_len": 65536, "extra": (("--kv-unified", None),)},
     ),
-    ("llama-server", "llama-server -m q.gguf -c 32768", "0.5.0", {"max_model_len": 32768}),
     (
         "llama-server", "llama-server -m q.gguf --spec-type draft-mtp", "0.5.0",
         {"method": "mtp", "k": 3},
@@ -201,10 +187,6 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     (
         "llama-server", "llama-server -m q.gguf -md d.gguf", "b8643",
         {"method": "draft_model", "k": 16, "draft_model": "d.gguf"},
-    ),
-    (
-        "llama-server", "llama-server -m q.gguf -md d.gguf --draft-max 8", "b8643",
-        {"method": "draft_model", "k": 8, "draft_model": "d.gguf"},
     ),
     (
         "llama-server",
@@ -232,10 +214,6 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     (
         "ik_llama.cpp", "llama-server -m q-MTP.gguf --spec-type mtp:n_max=2,p_min=0.0", None,
         {"method": "mtp", "k": 2, "extra": (("--spec-type", "mtp:n_max=2,p_min=0.0"),)},
-    ),
-    (
-        "ik_llama.cpp", "llama-server -m q-MTP.gguf -mtp --draft-max 1", None,
-        {"method": "mtp", "k": 1},
     ),
 ]  # fmt: skip
 

@@ -92,19 +92,6 @@ def test_limit_counts_all_but_never_drops_a_covering_pair(only: Any) -> None:
     assert len(nearest_pairs(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 10
 
 
-def test_far_pairs_are_not_shown(only: Any) -> None:
-    only(
-        {
-            "hardware": "apple-m4",
-            "model": "glm-5",
-            "engine": "llama-server",
-            "quant": "q8_0",
-            "concurrency": 1.0,
-        }
-    )
-    assert nearest_pairs(ask()) == ()
-
-
 HEAD = '{"fields": ["run_id"], "metrics": ["tpot"], "shared": ["method"], "groups": [["mtp"]]}'
 
 
@@ -201,11 +188,6 @@ def test_a_launch_tells_model_quant_and_gpus() -> None:
 def test_the_quantisation_flag_helps_where_the_name_is_silent() -> None:
     facts = launch("/models/qwen3.6-27b", quantization="awq_marlin")
     assert facts.quant is not None and facts.quant.id == "awq-int4"
-
-
-def test_the_served_name_helps_where_the_path_is_silent() -> None:
-    facts = launch("/models/current", served_model_name="qwen3.6-27b")
-    assert facts.model is not None and facts.model.id == "qwen3.6-27b"
 
 
 def test_hardware_given_by_the_caller_brings_evidence() -> None:

@@ -10,7 +10,7 @@ import pytest
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import card as model_card
 from advisor.lab.evaluation import evaluate, metrics, scores
-from advisor.lab.training import dataset, left_out, spread_fit
+from advisor.lab.training import dataset
 from advisor.prediction import utility
 
 
@@ -20,11 +20,6 @@ def test_ape_and_averages_are_over_groups() -> None:
     error = metrics.ape(measured, predicted)
     assert error == pytest.approx([0.1, 0, 0, 0])
     assert metrics.group_average(error, groups).value == pytest.approx(0.05)
-
-
-def test_a_weighted_median_counts_groups() -> None:
-    values, groups = np.array([0.1, 0.1, 0.1, 0.5, 0.9]), np.array(["a", "a", "a", "b", "c"])
-    assert spread_fit.quantile(values, left_out.row_weight(groups), 0.5) == pytest.approx(0.5)
 
 
 def test_confusion() -> None:

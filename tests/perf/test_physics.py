@@ -311,11 +311,6 @@ def test_without_graphs_the_host_launches_both_arms() -> None:
     assert verify[0] / plain[0] < verify[1] / plain[1]
 
 
-def test_a_long_step_hides_its_launches() -> None:
-    p = points({"hardware": "gb10", "model": "qwen3.8-27b", "quant": "bf16", "cuda_graphs": "0"})
-    assert decode(p)[0] == pytest.approx(decode(p.replace(eager=0.0))[0])
-
-
 @pytest.mark.parametrize(
     "hardware,engine", [("gtx1080ti", "llama.cpp"), ("rtx5060ti", "llama.cpp")]
 )

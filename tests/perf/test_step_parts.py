@@ -533,12 +533,6 @@ def test_a_lookup_copies_the_states_of_every_slot_that_drafts(
     assert drafting_seconds(vllm, copies) == pytest.approx(4 * 10e-6)
 
 
-def test_a_scale_multiplies_all_drafting() -> None:
-    p = point()
-    double = C.replace(draft_scale=(2.0,) * len(P.PATHS))
-    assert drafting_seconds(p, double) == pytest.approx(2 * drafting_seconds(p, C))
-
-
 @pytest.mark.parametrize(
     ("card", "engine", "factor"),
     [("h100-sxm", "vllm", 1.12), ("h200", "sglang", 1.12), ("a100-80gb", "vllm", 1.0)],
