@@ -170,6 +170,10 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "m",
         {"--port": "1"},
     ),
+    "options of docker itself": (
+        "a.sh", "docker -H tcp://10.0.0.2:1 run --gpus all vllm/vllm-openai:v0.25.1 --model m\n",
+        "m", {},
+    ),
     "a value from outside": (
         "a.sh",
         'MMPROJ="${MMPROJ:-}"\nif [ -z "$MMPROJ" ]; then exit 2; fi\n'
@@ -335,26 +339,12 @@ def test_one_server_with_its_options(kind: str) -> None:
 
 # ---------------------------------------------------------------- what is said of them
 
-SERVE = "docker create --gpus all vllm/vllm-openai:v0.25.1 m --gpu-memory-utilization 0.9\n"
 CALLED = """start() {
   docker run --rm --gpus all --name "$1" vllm/vllm-openai:v0.25.1 m --gpu-memory-utilization 0.9
 }
 start a
 start b
 """
-WORKER = """      resources: {limits: {gpu: "4"}}
-      extraPodSpec: {mainContainer: {image: "vllm/vllm-openai:v0.25.1",
-        env: [{name: CUDA_VISIBLE_DEVICES, value: "0"}],
-        args: ["--model", "Qwen/Qwen3-8B", "--gpu-memory-utilization", "0.9"]}}
-"""
-OPERATOR = f"""apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeployment
-metadata: {{name: d}}
-spec:
-  services:
-    decode:
-{WORKER}    prefill:
-{WORKER}"""
 MACROS = """macros:
   base: llama-server --port 1 -b 2048
 models:
@@ -387,9 +377,7 @@ BLOCKS = "vllm serve {} --tensor-parallel-size 8 --quantization fp8\n"
 KIND = "llama-server -m a.gguf -fa on --cache-type-k {}\n"
 # the code, the file, a text that it does not judge, and one that it does ("": other tests' matter)
 JUDGED = {
-    "created, not run": ("SD306", "a.sh", SERVE * 2, (SERVE * 2).replace("create", "run -d")),
     "each call of a function": ("SD306", "a.sh", CALLED, ""),
-    "an operator's servers": ("SD306", "a.yaml", OPERATOR, ""),
     "what a macro sets": (
         "SD121", "config.yaml", MACROS, MACROS.replace("${base} -m", "llama-server -b 2048 -m"),
     ),
