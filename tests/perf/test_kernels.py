@@ -45,24 +45,6 @@ def test_the_vector_kernel_ends_where_the_dispatch_says(
     assert kernels.dense_limit(fill_points(hardware, quant, version)).tolist() == [limit]
 
 
-def dense_ms(point: arrays.Points, tokens: float) -> float:
-    one = np.ones(1)
-    return 1e3 * float(
-        physics.step_seconds(point, Constants(), one, one * tokens, True, one * 600).dense[0]
-    )
-
-
-def test_on_metal_three_tokens_of_a_k_quant_cost_more_than_four() -> None:
-    k_quant, plain = fill_points("apple-m1-max", "q4_k_m"), fill_points("apple-m1-max", "q8_0")
-    assert dense_ms(k_quant, 3) > dense_ms(k_quant, 4) > dense_ms(k_quant, 1)
-    costs = [dense_ms(plain, n) for n in (1, 2, 3, 4, 5)]
-    assert costs == sorted(costs)
-    assert kernels.repeats(fill_points("apple-m1-max", "iq4_xs"), np.array([8.0])).all(), (
-        "no small-batch kernel for I-quants"
-    )
-    assert not kernels.repeats(fill_points("rtx3090", "iq4_xs"), np.array([3.0])).any()
-
-
 def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
     metal, cuda = (
         fill_points("apple-m1-max", "q4_k_m", model="qwen3.6-35b-a3b"),
@@ -82,3 +64,8 @@ def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
     }
     assert experts["metal"] == [64.0, 128.0]
     assert experts["cuda"][0] == 64.0 and experts["cuda"][1] < 128.0
+
+
+def test_metal_has_no_kernel_of_few_tokens_for_i_quants() -> None:
+    assert kernels.repeats(fill_points("apple-m1-max", "iq4_xs"), np.array([8.0])).all()
+    assert not kernels.repeats(fill_points("rtx3090", "iq4_xs"), np.array([3.0])).any()

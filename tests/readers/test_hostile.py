@@ -207,18 +207,13 @@ BLANKS = " " * 60_000
 HOSTILE = {
     "make: empty levels": (
         "Makefile",
-        "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8)) + "A8 =\nx:\n\tvllm serve "
-        "m $(A0)\n",
+        "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8))
+        + "A8 =\nx:\n\tvllm serve m $(A0)\n",
     ),
     "make: calls": (
         "Makefile",
-        "f = $(call f,$(1)x)$(call f,$(1)y)\ng = "
-        + "$(call h,$(1),a)" * 500
-        + "\nh = "
-        + "$(call k,$(1))" * 500
-        + "\nk = $(1)z\nx:\n\tvllm serve "
-        "$(call f,1) "
-        "$(call g,1)\n",
+        f"f = $(call f,$(1)x)$(call f,$(1)y)\ng = {'$(call h,$(1),a)' * 500}\n"
+        f"h = {'$(call k,$(1))' * 500}\nk = $(1)z\nx:\n\tvllm serve $(call f,1) $(call g,1)\n",
     ),
     "make: export": (
         "Makefile", "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100,
@@ -244,19 +239,12 @@ HOSTILE = {
     ),
     "just: mark": (
         "justfile",
-        "s:\n    vllm serve {{ "
-        + BLANKS
-        + "\n    {{a"
-        + BLANKS
-        + "x\n    "
-        + "{{ a" * 20_000
-        + "\n",
+        f"s:\n    vllm serve {{{{ {BLANKS}\n    {{{{a{BLANKS}x\n    {'{{ a' * 20_000}\n",
     ),
     "just: recipe": ("justfile", ("serve" + " " * 1_900 + "x\n") * 20 + "s:\n    vllm serve m\n"),
     "just: doubling": (
         "justfile",
-        "a0 := 'xxxxxxxxx'\n"
-        + "".join(f"a{i + 1} := a{i} + a{i}\n" for i in range(60))
+        "a0 := 'xxxxxxxxx'\n" + "".join(f"a{i + 1} := a{i} + a{i}\n" for i in range(60))
         + "s:\n    vllm serve {{a60}}\n",
     ),
     "powershell: lists": (
@@ -274,11 +262,7 @@ HOSTILE = {
     ),
     "batch: doubling": (
         "a.cmd",
-        "set A=xxxx\n"
-        + "set A=%A%%A%\n" * 60
-        + "llama-server.exe "
-        + "%A% " * 5_000
-        + "\n"
+        "set A=xxxx\n" + "set A=%A%%A%\n" * 60 + "llama-server.exe " + "%A% " * 5_000 + "\n"
         + "llama-server.exe %A%\n" * 1_000,
     ),
     "templates: unclosed": (
@@ -287,9 +271,7 @@ HOSTILE = {
     ),
     "compose: unclosed": (
         "a.yaml",
-        "services:\n  a:\n    image: vllm/vllm-openai\n    command: vllm serve "
-        + "${" * 60_000
-        + "\n",
+        "services:\n  a:\n    image: vllm/vllm-openai\n    command: vllm " + "${" * 60_000 + "\n",
     ),
     "marks: blanks": ("a.sh", "vllm serve " + ("{{a" + " " * 30_000) * 10 + "\n"),
     "python: calls": ("a.py", "from vllm import LLM\nLLM(model=f" + "()" * 1_500 + ")\n"),
