@@ -490,6 +490,17 @@ def test_a_layer_of_experts_launches_more(method: str, times: int) -> None:
         assert drafting_seconds(p, slow) - drafting_seconds(p, free) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("method", "launches"), [("eagle3", 3), ("dflash", 5)])
+def test_without_graphs_the_host_launches_each_layer_of_a_drafter(
+    method: str, launches: int
+) -> None:
+    p = point({"spec_method": method}).replace(k=3.0, eager=1.0)
+    slow, free = constants(eager_layer_s=2.0), constants()
+    assert drafting_seconds(p, slow) - drafting_seconds(p, free) == pytest.approx(2 * launches)
+    graphs = p.replace(eager=0.0)
+    assert drafting_seconds(graphs, slow) == drafting_seconds(graphs, free)
+
+
 @pytest.mark.parametrize(("billions", "layers"), [(0.5, 24), (1.5, 28), (8.0, 36), (70.0, 36)])
 def test_larger_draft_models_have_more_layers_up_to_a_bound(billions: float, layers: int) -> None:
     p = point({"spec_method": "draft_model", "k": "1"}).replace(draft_params=billions * 1e9)
