@@ -372,7 +372,6 @@ spec:
               Qwen/Qwen3-32B --tensor-parallel-size 8 --pipeline-parallel-size 2"]
             resources: {limits: {nvidia.com/gpu: "8"}}
 """
-HIDDEN = "CUDA_VISIBLE_DEVICES= llama-server -m a.gguf --n-gpu-layers {}\n"
 BLOCKS = "vllm serve {} --tensor-parallel-size 8 --quantization fp8\n"
 KIND = "llama-server -m a.gguf -fa on --cache-type-k {}\n"
 # the code, the file, a text that it does not judge, and one that it does ("": other tests' matter)
@@ -381,7 +380,6 @@ JUDGED = {
     "what a macro sets": (
         "SD121", "config.yaml", MACROS, MACROS.replace("${base} -m", "llama-server -b 2048 -m"),
     ),
-    "a server that sees no GPU": ("SD135", "a.sh", HIDDEN.format(0), HIDDEN.format(99)),
     "FP8 made at load": (
         "SD215", "a.sh", BLOCKS.format("baidu/ERNIE-4.5-300B-A47B-PT"),
         BLOCKS.format("Qwen/Qwen3-Next-80B-A3B-Instruct-FP8"),
