@@ -185,11 +185,6 @@ def test_a_launch_tells_model_quant_and_gpus() -> None:
     assert facts.evidence == ()
 
 
-def test_the_quantisation_flag_helps_where_the_name_is_silent() -> None:
-    facts = launch("/models/qwen3.6-27b", quantization="awq_marlin")
-    assert facts.quant is not None and facts.quant.id == "awq-int4"
-
-
 def test_hardware_given_by_the_caller_brings_evidence() -> None:
     read = Launch(engine="vllm", model="Qwen/Qwen3.6-35B-A3B-FP8")
     plan = Plan(engine="vllm", model=read.model, method="mtp", k=2)

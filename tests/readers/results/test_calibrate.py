@@ -166,16 +166,6 @@ def test_the_surer_of_two_runs_counts_more() -> None:
     assert found[2] == pytest.approx((20 * 30) ** 0.5, rel=0.02)
 
 
-def test_counters_and_only_a_baseline() -> None:
-    status, said = call("calibrate", ARMS[0], *SETTING)
-    assert status == 0, said
-    run = machines.load("spark").runs[0]
-    assert not run.gains and run.baseline["tpot"] == pytest.approx(20.005, rel=1e-3)
-    assert call("recommend", "--machine", "spark", "--concurrency", "4")[0] == 0
-    status, said = call("calibrate", *ARMS, str(FILES / "vllm-metrics-after.prom"), *SETTING)
-    assert status == 0, said
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
