@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
@@ -54,7 +53,7 @@ class MeasuredPoint(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """One picture: `answers` are the loads, `band` is the k whose interval is drawn."""
+    """One picture."""
 
     title: str
     axis: str
@@ -64,7 +63,6 @@ class Chart(NamedTuple):
     loads: tuple[LoadPoint, ...]
     break_even: tuple[BreakEven, ...]
     ranges: KRanges | None
-    band: int | None
     description: str
 
 
@@ -110,17 +108,9 @@ def _chart(found: Sweep, axis: str, setting: Setting) -> Chart | None:
         loads=loads,
         break_even=tuple(one for one in found.break_even if one.setting == setting),
         ranges=next((one for one in found.k_ranges if one.setting == setting), None),
-        band=_band(loads, made),
         description="",
     )
     return chart._replace(description=description(found, chart))
-
-
-def _band(loads: Sequence[LoadPoint], made: Sequence[Curve]) -> int | None:
-    """The k that is the best at most loads."""
-    best = Counter(load.best_k for load in loads if load.best_k is not None)
-    drawn = {curve.k for curve in made}
-    return next((k for k, _ in best.most_common() if k in drawn), None)
 
 
 def _measured_points(found: Sweep, axis: str, setting: Setting) -> list[MeasuredPoint]:
@@ -259,21 +249,6 @@ def higher_medians(chart: Chart) -> list[str]:
             f"at {number(at)} {more:+.0f} % beside {gain:+.0f} %): {why}."
         )
     return out
-
-
-def documented_losses(chart: Chart) -> list[str]:
-    """Where the gain of the drawn band holds documented losses: the curve steps there."""
-    spans: dict[tuple[str, ...], list[float]] = {}
-    for load in chart.loads:
-        point = load.point(chart.band) if chart.band is not None else None
-        if point is not None and point.documented:
-            at = float(dict(load.setting)[chart.axis])
-            spans.setdefault(point.documented, []).append(at)
-    return [
-        f"From {number(min(at))} to {number(max(at))} {chart.x_label} the gain holds a documented "
-        f"loss ({', '.join(codes)})."
-        for codes, at in spans.items()
-    ]
 
 
 def range_words(rows: Sequence[tuple[int, int, int]]) -> str:

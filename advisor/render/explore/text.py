@@ -16,7 +16,6 @@ from advisor.render.explore.chart import (
     axis_of,
     charts,
     crossings,
-    documented_losses,
     higher_medians,
     range_words,
     setting_words,
@@ -66,7 +65,7 @@ def _section(found: Sweep, chart: Chart, paper: Paper, plot: bool) -> list[str]:
     if plot:
         lines += plot_lines(chart, paper)
     lines += ["", *_table(found, chart.loads, paper), ""]
-    for line in (*higher_medians(chart), *crossings(chart), *documented_losses(chart)):
+    for line in (*higher_medians(chart), *crossings(chart)):
         lines += paper.item(line)
     if chart.ranges is not None:
         lines += _ranges(chart.ranges, paper)
