@@ -5,6 +5,7 @@ an engine's default is never written into a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import ClassVar
 
@@ -107,7 +108,7 @@ class Adapter(LaunchReader):
         env = dict(plan.env)
         written += self._write_meaning(plan, version, env)
         written += [(name, value) for name, value in plan.extra if not self._is_consumed(name)]
-        flags = tuple(self._flag(name, value, version) for name, value in written)
+        flags = tuple(write_flag(self.catalogue, name, value, version) for name, value in written)
         refuse_unknown(self.catalogue, flags, version)
         if plan.model is not None:
             flags = (*self._write_model(plan.model), *flags)
@@ -149,17 +150,6 @@ class Adapter(LaunchReader):
     def _write_model(self, model: str) -> tuple[Flag, ...]:
         return (Flag(name=self.MODEL_FLAGS[0], raw="", value=model),)
 
-    def _flag(self, name: str, value: str | None, version: str | None) -> Flag:
-        option = self.catalogue.option(name, version)
-        negated = value == "false" and option is not None and option.takes_value is False
-        spelling = self.catalogue.spelling(name, version, negated) if option is not None else None
-        return Flag(
-            name=name,
-            raw=spelling or name,
-            value=value,
-            known=option is not None and not option.removed,
-        )
-
     def image(self, version: str | None, hardware: object = None) -> str | None:
         """The container image of a release, only where a source shows that it exists; else None."""
         return image(self.catalogue, version or self.newest, hardware)
@@ -187,6 +177,16 @@ class Adapter(LaunchReader):
         key = "prefix_caching_default_hybrid" if hybrid else "prefix_caching_default"
         value = self.catalogue.behaviour(key, plan.engine_version)
         return value if isinstance(value, bool) else None
+
+
+@lru_cache(maxsize=1024)  # the arms of a question share most of their flags
+def write_flag(catalogue: Catalogue, name: str, value: str | None, version: str | None) -> Flag:
+    """A flag as the release spells it."""
+    option = catalogue.option(name, version)
+    negated = value == "false" and option is not None and option.takes_value is False
+    spelling = catalogue.spelling(name, version, negated) if option is not None else None
+    known = option is not None and not option.removed
+    return Flag(name=name, raw=spelling or name, value=value, known=known)
 
 
 def refuse_unknown(catalogue: Catalogue, flags: Sequence[Flag], version: str | None) -> None:

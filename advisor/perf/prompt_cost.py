@@ -105,7 +105,7 @@ def prefill_seconds(
     # of the tokens of a step
     chunk = np.fmin(p.input_tokens, p.max_num_batched_tokens / p.attention_groups)
     met = np.where(tokens > p.input_tokens, tokens / np.fmax(chunk, 1.0), 1.0)
-    lone = p.attention_groups / np.clip(met, 1.0, p.attention_groups)
+    lone = p.attention_groups / met.clip(1.0, p.attention_groups)
     routed = routed * busiest_tokens(p, c)
     per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
     per_token = per_token + 2 * mixer * (lone - 1) / mixer_rate / (c.mfu_prefill_dense * p.tp)

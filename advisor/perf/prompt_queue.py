@@ -96,7 +96,7 @@ def captured_share(of: Sizes, prompts: Floats | float, beside: Requests | float)
     """Share of calls with this many prompts that fit a captured graph with `beside` decodes."""
     half = np.where(of.equal, of.token / 2, of.spread * np.sqrt(prompts))
     room = of.graph - prompts - beside * of.each * of.token + np.where(of.equal, half, 0.0)
-    return np.asarray(np.clip(0.5 + room / (2 * half), 0.0, 1.0))
+    return np.asarray((0.5 + room / (2 * half)).clip(0.0, 1.0))
 
 
 def captured_calls(of: Sizes, rate: Floats, clients: Requests) -> Floats:

@@ -133,7 +133,7 @@ def replay(
 def quiet_share(load: L.Load, meet: Prompts, batch: Requests) -> Floats:
     """Share of the decode steps that hold no prompt."""
     calls = (1 - meet.later_share) * meet.calls_first + meet.later_share * meet.calls_later
-    return np.asarray(np.clip(1 - calls * batch / load.steps, 0.0, 1.0))
+    return np.asarray((1 - calls * batch / load.steps).clip(0.0, 1.0))
 
 
 def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:
@@ -175,7 +175,7 @@ def _later_rounds(
     chunks = meet.calls_seen
     seen_s = line.seconds(meet.seen * load.prompt / chunks, meet.captured_later)
     call_s = line.seconds(load.prompt / meet.calls_later, meet.captured_later)
-    busy = np.clip(meet.calls_later * batch / load.steps, 0.0, 1.0)
+    busy = (meet.calls_later * batch / load.steps).clip(0.0, 1.0)
     # those that started together end together: all calls of theirs but one have another beside it
     together = 1 - np.fmin(load.clients, np.fmax(load.budget / load.prompt, 1.0)) / load.clients
     beside = together + meet.disorder * (busy - together)
@@ -186,7 +186,7 @@ def _later_rounds(
         (chunks + meet.calls_alone) / 2 * seen_s,
     )
     most = np.where(load.mixed, load.steps * (step + line.seconds(load.budget, 0.0)), np.inf)
-    decoding = np.clip(residence - ttft, load.steps * step, most)
+    decoding = (residence - ttft).clip(load.steps * step, most)
     return np.fmax(residence - decoding, np.fmin(ttft, residence)), decoding
 
 

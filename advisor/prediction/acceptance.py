@@ -89,10 +89,10 @@ def _reach(conditional: Floats, k: Floats) -> tuple[Floats, Floats]:
     """Chance that each position is drafted and accepted (N, MAX_K), and the sum of those past the
     last known (N,).
     """
-    steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)  # fractional k interpolates
+    steps = (k[:, None] - np.arange(MAX_K)).clip(0.0, 1.0)  # fractional k interpolates
     reach = np.cumprod(conditional, axis=1)
-    last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
-    more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
+    last = conditional[:, -1].clip(0.0, 1 - NEAR)
+    more = (k - MAX_K).clip(0.0, MAX_DEPTH_K)
     return reach * steps, reach[:, -1] * last * (1 - last**more) / (1 - last)
 
 
@@ -102,8 +102,8 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
     remaining = np.cumsum(reach[:, ::-1], axis=1)[:, ::-1] + tail[:, None]
     total = 1.0 + reach.sum(axis=1) + tail
     gradient: Floats = (1 - conditional) * remaining / total[:, None]
-    last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
-    more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
+    last = conditional[:, -1].clip(0.0, 1 - NEAR)
+    more = (k - MAX_K).clip(0.0, MAX_DEPTH_K)
     again = ((1 - (more + 1) * last**more) * (1 - last) + last * (1 - last**more)) / (1 - last) ** 2
     gradient[:, -1] += (
         conditional.prod(axis=1) * again * last * (1 - last) / total
@@ -113,13 +113,13 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
 
 def sigmoid(x: Floats) -> Floats:
     """Return 1 / (1 + exp(-x)), element by element (N,)."""
-    out: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -FAR, FAR)))
+    out: Floats = 1.0 / (1.0 + np.exp(-x.clip(-FAR, FAR)))
     return out
 
 
 def logit(p: Floats) -> Floats:
     """Return log(p / (1 - p)), element by element (N,); p is limited to 0.001 to 0.999."""
-    q = np.clip(p, NEAR, 1 - NEAR)
+    q = p.clip(NEAR, 1 - NEAR)
     out: Floats = np.log(q / (1 - q))
     return out
 

@@ -133,7 +133,7 @@ def _sides(mean: Floats, below: Floats, above: Floats) -> tuple[Floats, Floats, 
     """Standard deviations below and above the median, and the chance of a gain before (N,)."""
     below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
     gained = 1 - spread.cdf(-mean / np.where(mean > 0, below, above))
-    return below, above, np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
+    return below, above, gained.clip(LEAST_SIDE, 1 - LEAST_SIDE)
 
 
 def _quantile_of(
@@ -195,12 +195,12 @@ def chance(
     chance stays within what was ever confirmed (`chance_least` to `chance_most`). `sign`: log odds
     of one such pair; default the threshold `measured_sign`.
     """
-    p = np.clip(p_gain, SURE, 1 - SURE)
+    p = p_gain.clip(SURE, 1 - SURE)
     held = knowledge.threshold("measured_sign").value if sign is None else sign
     p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - held * evidence))
-    p = np.clip(p, SURE, 1 - SURE)
+    p = p.clip(SURE, 1 - SURE)
     least, most = (knowledge.threshold(name).value for name in ("chance_least", "chance_most"))
-    return np.asarray(measured * p + (1 - measured) * np.clip(p, least, most), dtype=np.float64)
+    return np.asarray(measured * p + (1 - measured) * p.clip(least, most), dtype=np.float64)
 
 
 def pin_acceptance(belief: acc.AcceptanceBelief, points: Points) -> acc.AcceptanceBelief:
@@ -228,7 +228,7 @@ def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:
     ends = np.where(length <= 1 + END, -CERTAIN, np.where(length >= k + 1 - END, CERTAIN, 0.0))
 
     def odds(tokens: Floats) -> Floats:
-        inside = np.clip(tokens, 1 + END, k + 1 - END)
+        inside = tokens.clip(1 + END, k + 1 - END)
         return np.asarray(np.log((inside - 1) / (k + 1 - inside)))
 
     moved, target = np.zeros(len(mean)), odds(length)
@@ -239,7 +239,7 @@ def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:
     for _ in range(ROUNDS):
         here = place(moved)
         slope = np.fmax((place(moved + CHANGE) - here) / CHANGE, LEAST_SLOPE)
-        moved = moved + np.clip((target - here) / slope, -acc.STEP, acc.STEP)
+        moved = moved + ((target - here) / slope).clip(-acc.STEP, acc.STEP)
     shifted = np.where(drafted, mean + moved[:, None], mean)
     return np.where(drafted & (ends != 0)[:, None], ends[:, None], shifted)
 

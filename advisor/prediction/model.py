@@ -126,7 +126,7 @@ def loop(
         on, off = np.maximum(getattr(spec, served), 1e-9), np.maximum(getattr(base, served), 1e-9)
         times = name in ("tpot", "ttft")
         log = (np.log(off / on) if times else np.log(on / off)) - (0.0 if name == "ttft" else late)
-        gain[name] = np.clip(log, -MAX_LOG, MAX_LOG)
+        gain[name] = log.clip(-MAX_LOG, MAX_LOG)
         plain[name] = np.log(off * (1e3 if times else 1.0))
     return gain, plain
 

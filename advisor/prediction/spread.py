@@ -160,7 +160,7 @@ def cdf(z: Floats) -> Floats:
 
 def quantile(p: Floats) -> Floats:
     """Value of a standard normal below which each probability lies (N,)."""
-    p = np.clip(p, LEAST, 1 - LEAST)
+    p = np.asarray(p).clip(LEAST, 1 - LEAST)
     away = p - 0.5
     (a, b, c, d), (e, f, g) = _MIDDLE, _TAIL
     r = away**2
