@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -177,6 +178,8 @@ def rule(
     def declare(function: Check) -> Rule:
         module = function.__module__.removeprefix("advisor.rules.")
         slug, doc = function.__name__.replace("_", "-"), function.__doc__ or ""
+        if sys.version_info >= (3, 13):  # which takes the margin of docstrings away
+            doc = re.sub(r"\n(?=[^\n])", "\n    ", doc)
         if not re.fullmatch(r"SD\d{3}", code):
             raise AdvisorError(f"the rule {slug} in {module} names no code of the form SDNNN")
         if code in DECLARED and DECLARED[code].slug != slug:
