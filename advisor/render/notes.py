@@ -39,7 +39,7 @@ NOTES = _by_option("""\
 --max-num-seqs SD308: written out: the default differs between versions; at least the requests at
   once
 --max-running-requests SD236: written out: with speculation the engine would set 48
---max-num-batched-tokens SD251: written out: the default differs between versions and GPUs
+--max-num-batched-tokens SD316: written out: the default differs between versions and GPUs
 --chunked-prefill-size: written out: the default differs between GPUs
 --gpu-memory-utilization SD305: written out: the default changed between versions; the rest is for
   the system

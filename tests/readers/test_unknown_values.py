@@ -46,8 +46,6 @@ def codes(text: str, **told: Any) -> set[str]:
         ("SD230", f"{SGLANG} --mamba-scheduler-strategy $S", {"engine_version": "0.5.10"}),
         ("SD209", f"{LLAMA} --ctx-size 1048576 --parallel $N --spec-type draft-mtp",
          {"engine_version": "b10752"}),
-        ("SD257", "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 96 "
-         "--mamba-track-interval $N", {}),
         ("SD424", f"{HYBRID} --max-num-seqs 4 --attention-backend $B {MTP}",
          {"hw": "rtx4090", "concurrency": 1, "ctx": 65536}),
         ("SD426", f"vllm serve zai-org/GLM-4.7-Flash --attention-backend $B {MTP}",

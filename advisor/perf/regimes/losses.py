@@ -183,7 +183,7 @@ def long_context(s: Setting) -> Strength:
 
 
 def external_draft(s: Setting) -> Strength:
-    """A separate draft model for a hybrid target in llama.cpp (SD423)."""
+    """A separate draft model for a hybrid target in llama.cpp (SD205)."""
     return Strength(1.0 * (_gguf(s) & s.method.among(("draft_model",)) & s.hybrid))
 
 

@@ -11,29 +11,10 @@ from advisor.rules.kit.case import (
     unread,
 )
 from advisor.rules.kit.fixes import add_fix, drop_fix, replace_fix, set_fix
-from advisor.rules.kit.releases import affects, version_label
+from advisor.rules.kit.releases import version_label
 
 SIXTEEN = ("", "auto", "bfloat16", "float16")
 KV, BACKEND = "--kv-cache-dtype", "--attention-backend"
-
-
-@rule("SD251", "error", "vllm", defect="vllm-lookahead-budget", at="--max-num-batched-tokens")
-@when(speculative=True)
-def batched_tokens_below_k(case: Case) -> Hits:
-    """A token budget per step that does not even hold the draft tokens of one request.
-
-    Why: vLLM 0.33 refuses it; earlier releases can never schedule a speculative step.
-    Bad (version=0.33.0): vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 2
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (version=0.33.0): with --max-num-batched-tokens 8192 for --max-num-batched-tokens 2
-    """
-    budget = case.plan.max_num_batched_tokens
-    if budget is not None and budget <= case.plan.k:
-        yield Hit(
-            f"{budget} tokens a step do not hold k={case.plan.k} draft tokens and one more",
-            fix=set_fix(case, "--max-num-batched-tokens", "2048", "Use 2048 or more."),
-            severity=None if affects("vllm-lookahead-budget", case) else "warning",
-        )
 
 
 @rule("SD220", "error", "vllm", defect="vllm-turboquant-mtp", at=KV)
