@@ -73,7 +73,6 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD241', 'probe-budget', 'error', ('vllm', 'sglang'), (), False, 'sd2.deployment', parts=('launch.container',), decides=True),
     RuleRow('SD243', 'cache-reuse-hybrid', 'info', ('llama-server', 'ik_llama.cpp'), (), False, 'sd2.llama', options=('--cache-reuse', '--ctx-checkpoints'), parts=('hybrid',)),
     RuleRow('SD244', 'mixed-spec-chain', 'warning', ('llama-server',), (), True, 'sd2.drafters'),
-    RuleRow('SD251', 'batched-tokens-below-k', 'error', ('vllm',), (), True, 'sd2.vllm_kernels', decides=True),
     RuleRow('SD261', 'sglang-conservativeness-low', 'warning', ('sglang',), (), False, 'sd2.sglang_scheduler', options=('--schedule-conservativeness',)),
     RuleRow('SD267', 'tp-exceeds-gpus', 'error', ('vllm', 'sglang'), (), False, 'sd2.parallel', decides=True),
     RuleRow('SD268', 'chip-below-engine', 'error', ('vllm', 'sglang'), ('hardware',), False, 'sd2.chips', decides=True),
