@@ -86,6 +86,22 @@ def mask(codes: Codes, vocabulary: Sequence[str], names: Sequence[str]) -> Mask:
     return found
 
 
+def memoize(work_out: Callable[[Points, *Others], Made]) -> Callable[[Points, *Others], Made]:
+    """A function of points, and of constants or words, whose value is kept with the points: they do
+    not change.
+    """
+
+    @wraps(work_out)
+    def look_up(points: Points, *others: *Others) -> Made:
+        kept: dict[Hashable, Any] = points.__dict__["_kept"]
+        if (key := (work_out, *others)) not in kept:
+            kept[key] = work_out(points, *others)
+        made: Made = kept[key]
+        return made
+
+    return look_up
+
+
 class Points:
     """N plan points. All (N,) float64 unless marked; NaN = unknown.
 
@@ -226,14 +242,6 @@ class Points:
         made.__dict__.update(filled=self.filled, _kept={}, _of=self, _at=index)
         return made
 
-    def once(self, name: Hashable, work_out: Callable[[], Made]) -> Made:
-        """What is worked out of these points, kept with them: they do not change."""
-        kept: dict[Hashable, Any] = self.__dict__["_kept"]
-        if name not in kept:
-            kept[name] = work_out()
-        made: Made = kept[name]
-        return made
-
     def replace(self, **changes: Floats | Codes | float | bool) -> Points:
         """A copy with some fields changed: arrays or scalars. Raises TypeError for no field."""
         if not _COLUMNS.union(("filled",)).issuperset(changes):
@@ -247,31 +255,25 @@ class Points:
         copy.__dict__.update(made)
         return copy
 
+    @memoize
     def is_path(self, *names: str) -> Mask:
         """Mask (N,) of the points on one of the named kernel paths."""
-        return self.once(("path", names), lambda: mask(self.path, PATHS, names))
+        return mask(self.path, PATHS, names)
 
+    @memoize
     def is_engine(self, *names: str) -> Mask:
         """Mask (N,) of the points on one of the named engines."""
-        return self.once(("engine", names), lambda: mask(self.engine, ENGINES, names))
+        return mask(self.engine, ENGINES, names)
 
+    @memoize
     def is_arch(self, *names: str) -> Mask:
         """Mask (N,) of the points on one of the named architectures."""
-        return self.once(("arch", names), lambda: mask(self.arch, ARCHS, names))
+        return mask(self.arch, ARCHS, names)
 
+    @memoize
     def is_method(self, *names: str) -> Mask:
         """Mask (N,) of the points with one of the named methods."""
-        return self.once(("method", names), lambda: mask(self.method, METHODS, names))
-
-
-def memoize(work_out: Callable[[Points, *Others], Made]) -> Callable[[Points, *Others], Made]:
-    """A function of points, and of constants, whose value is kept with the points."""
-
-    @wraps(work_out)
-    def look_up(points: Points, *others: *Others) -> Made:
-        return points.once((work_out, *others), lambda: work_out(points, *others))
-
-    return look_up
+        return mask(self.method, METHODS, names)
 
 
 def _spread(name: str, value: object, n: int) -> npt.NDArray[Any]:

@@ -84,6 +84,7 @@ def graphs_by_slots(engine: str | None) -> bool:
     return engine in engines_with("states_in_pool")
 
 
+@P.memoize
 def kv_slots(p: P.Points, spec: bool) -> Requests:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 
@@ -92,10 +93,6 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     slot per drafted token it shrinks. Where the weights seem not to fit, the estimate of one of
     both is wrong (the row was run): no limit then. `memory.bill` judges fit.
     """
-    return p.once(("kv_slots", spec), lambda: _count_slots(p, spec))
-
-
-def _count_slots(p: P.Points, spec: bool) -> Floats:
     told = p.held_spec if spec else p.held_base
     if not np.isnan(told).any():
         return np.asarray(np.fmax(told, 1.0))
@@ -169,12 +166,9 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
     return np.asarray((pages + groups * (slots + cached)) * group * state)
 
 
+@P.memoize
 def clients(p: P.Points, spec: bool) -> Floats:
     """Requests in the engine at once: those asked for that have a slot and room in memory (N,)."""
-    return p.once(("clients", spec), lambda: _count_clients(p, spec))
-
-
-def _count_clients(p: P.Points, spec: bool) -> Floats:
     # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
     # so both go without
     capped = (

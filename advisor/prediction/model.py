@@ -94,12 +94,9 @@ class Raw(NamedTuple):
     full: arrays.Points
 
 
+@arrays.memoize
 def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     """N points with a k everywhere, and the same with every unknown filled in."""
-    return points.once("prepared", lambda: _prepare(points))
-
-
-def _prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
     k = acc.draft_k(points)
     guessed = np.isnan(points.given_rate) & np.isnan(points.given_length)
