@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 600_000
 _NON_ASCII = lazy_re(r"[^\x00-\x7f]")
 _REMARK = lazy_re(r"(?<!\S)`#[^`\n]*`")  # which the grammar would take to the line's end
+_MARKS = lazy_re(r"([<>|])\1{3,}")  # no operator; the parser takes time square in their number
 _SHIFT = lazy_re(r"(?<=\d )<<(?= \d+\)\))")  # $((1 << 30)): no here-document
 
 
@@ -44,6 +45,7 @@ def _parsable(text: str) -> bytes:
     """The text as bytes of the same length; a hole is one word, whatever stands in its name."""
     text = HOLE.sub(lambda found: "_" * len(found.group()), text)
     text = _REMARK.sub(lambda found: " " * len(found.group()), text)
+    text = _MARKS.sub(lambda found: "_" * len(found.group()), text)
     text = _SHIFT.sub("**", text)
     text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
     if "\r" in text:
