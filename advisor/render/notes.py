@@ -65,6 +65,11 @@ DRAFTER_NOTES = _by_option("""\
 --no-enable-prefix-caching --disable-radix-cache SD202: off on purpose: the drafter's publisher
   serves it so, or prompts share no prefix
 """)
+# the same for a plan that does not draft
+PLAIN_NOTES = _by_option("""\
+--no-enable-prefix-caching --disable-prefix-caching --disable-radix-cache SD403: off on purpose:
+  prompts share too little for the states that it would keep
+""")
 SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
 STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
 ROLLOUT = "a rolling update would need a second GPU"
@@ -82,11 +87,13 @@ def unit_note(advice: Advice, unit: Sequence[str]) -> str:
     if any(word.startswith(PLACEHOLDER_ORG) for word in unit):
         return PLACEHOLDER
     name = unit[0].split("=", 1)[0]
-    for finding in advice.findings:
+    for finding in advice.plan_findings:  # not those of a candidate with other limits
         if finding.flag is not None and finding.flag == name:
             return f"{finding.code}: {finding.message}"
-    published = advice.plan.draft_model is not None and advice.plan.method != "mtp"
-    code, text = ((DRAFTER_NOTES if published else {}).get(name)) or NOTES.get(name, ("", ""))
+    plan = advice.plan
+    published = DRAFTER_NOTES if plan.draft_model is not None and plan.method != "mtp" else {}
+    own = PLAIN_NOTES if plan.method == "none" else published
+    code, text = own.get(name) or NOTES.get(name, ("", ""))
     return f"{code}: {text}" if code else text
 
 

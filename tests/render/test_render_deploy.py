@@ -110,9 +110,23 @@ def test_the_start_period_grows_with_the_weights() -> None:
 
 def test_findings_speak_beside_their_flag() -> None:
     finding = cases.FINDINGS[0].model_copy(update={"flag": "--no-enable-prefix-caching"})
-    advice = cases.on(findings=(finding,))
-    lines = [line.strip() for line in compose_yaml(advice).splitlines()]
-    assert lines[lines.index('- "--no-enable-prefix-caching"') - 1].startswith("# SD203: MTP drops")
+
+    def note(advice: Advice) -> str:
+        lines = [line.strip() for line in compose_yaml(advice).splitlines()]
+        return lines[lines.index('- "--no-enable-prefix-caching"') - 1]
+
+    assert note(cases.on(plan_findings=(finding,))).startswith("# SD203: MTP drops")
+    # one on a candidate that is not what runs
+    assert not note(cases.on(findings=(finding,))).startswith("# SD203")
+
+
+def test_no_note_is_of_the_candidate() -> None:
+    """A measured question: the file runs without drafts, beside which there are more slots."""
+    advice = recommend(hardware="h100", gpus=2, concurrency=512, what_if=False)
+    assert advice.decision == "measure" and advice.plan.max_num_seqs == 256
+    text = FORMS["compose"].write(advice)
+    assert "170 slots" in str(advice.findings) and "170 slots" not in text
+    assert "with MTP" not in text and "share too little" in text
 
 
 def test_the_rules_that_the_notes_name_exist() -> None:
@@ -156,7 +170,7 @@ def test_no_image_is_an_error_and_not_a_guess(
 @settings(max_examples=150)
 def test_hostile_names_and_notes_cannot_change_the_file(name: str, note: str) -> None:
     finding = cases.FINDINGS[0].model_copy(update={"flag": "--max-num-seqs", "message": note})
-    advice = cases.hostile(name).model_copy(update={"findings": (finding,)})
+    advice = cases.hostile(name).model_copy(update={"plan_findings": (finding,)})
     argv = list(advice.launch.argv)
     assert words_of(service_of(compose_yaml(advice))) == argv
     _, deployment, _ = yaml.safe_load_all(deployment_yaml(advice))
