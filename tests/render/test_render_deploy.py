@@ -4,6 +4,7 @@ names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -311,6 +312,54 @@ def test_a_deployment_meets_a_platforms_list(name: str) -> None:
     assert made["Service"]["spec"]["ports"][0]["name"] == "http"
     counted = "annotations" in made["Deployment"]["spec"]["template"]["metadata"]
     assert counted == name.startswith("vllm")  # the others count where they are told to
+
+
+# what a platform engineer asks of a file: the lines that meet it
+PLATFORM = {
+    "k8s": r"""
+CPU and memory are requested: requests:\n +cpu: 4\n +memory: "\d+Gi"
+a hung engine is started again: # a hung engine is started again\n +livenessProbe:
+a roll-out waits for the start: progressDeadlineSeconds: 2700\n
+its nodes are tainted: tolerations:\n +- key: "nvidia.com/gpu"\n +operator: "Exists"
+nodes with such a GPU, and of one kind: # one kind: .*\n +nodeSelector:\n +"nvidia.com/gpu.present
+no more rights, and why root: # the image runs as root\n +securityContext:\n +allowPriv.*: false
+system calls are limited: seccompProfile:\n +type: "RuntimeDefault"
+a claim of its own: name: "vllm-cache"
+/dev/shm has a limit: medium: "Memory"\n +sizeLimit: "\d+Gi"
+a monitor finds it: port: "http"|name: "http"
+""",
+    "compose": r"""
+logs stay short: max-size: "50m"
+each option says why: # SD308: .*\n +- "--max-num-seqs"
+this machine only: - "127.0.0.1:8000:8000"
+health: healthcheck:\n +test:
+""",
+    "docker-run": "logs stay short: --log-opt max-size=50m --log-opt max-file=3",
+    "quadlet": r"""
+a registry, for systemd cannot ask: \nImage=docker.io/vllm/vllm-openai:v
+this machine only: \nPublishPort=127.0.0.1:8000:8000
+""",
+    "systemd": r"""
+this machine only: --host 127.0.0.1
+a user of its own: \nDynamicUser=yes
+""",
+    "ray": r"""
+more servers under load: max_replicas adds replicas.*\n +autoscaling_config
+HF_TOKEN: # for gated models `ray start` needs HF_TOKEN
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "item"),
+    [(form, item) for form, text in PLATFORM.items() for item in text.strip().splitlines()],
+)
+def test_a_line_meets_each_item_of_a_platforms_list(
+    form: str, item: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the published image
+    advice = recommend(hardware="h100", model="qwen3-8b", engine="vllm", what_if=False)
+    assert re.search(item.partition(": ")[2], FORMS[form].write(advice)), item
 
 
 DIGEST = "ghcr.io/us/vllm@sha256:" + "a" * 64

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,14 @@ class Paced(http.server.BaseHTTPRequestHandler):
             self.server.arrived.wait(60)
         self.wfile.write(b"0\r\n\r\n")
 
+    def do_GET(self) -> None:
+        key = self.headers.get("Authorization", "no key")
+        body = f"{self.server.name} {self.path} {key}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def log_message(self, *_: Any) -> None:
         pass
 
@@ -180,8 +189,8 @@ def test_each_class_reaches_its_port_and_answers_stream(tmp_path: Path) -> None:
         Route("chat", ("chat", "voice"), "127.0.0.1", chat.server_address[1]),
         Route("documents", ("documents",), "127.0.0.1", documents.server_address[1]),
     ]
-    path = place_files(nginx_conf(routes, f"127.0.0.1:{port}"), tmp_path)
-    router = subprocess.Popen([str(NGINX), "-c", str(path)], stderr=subprocess.PIPE)
+    conf = place_files(nginx_conf(routes, f"127.0.0.1:{port}"), tmp_path)
+    router = subprocess.Popen([str(NGINX), "-c", str(conf)], stderr=subprocess.PIPE)
     try:
         for _ in range(2400):  # two minutes
             with socket.socket() as probe:
@@ -202,6 +211,16 @@ def test_each_class_reaches_its_port_and_answers_stream(tmp_path: Path) -> None:
             words, first = request_words(port, prefix + place, arrived, **headers)
             assert words == [name, place, "m"], (prefix, headers)
             assert first.strip() == f"data: {name}"  # it came before the next one was sent
+        for path, expected in (
+            ("/healthz", "ok\n"),
+            ("/chat/metrics", "chat /metrics Bearer k"),
+            ("/documents/metrics", "documents /metrics Bearer k"),
+            ("/documents/health", "documents /health Bearer k"),
+        ):
+            headers = {"Authorization": "Bearer k"}  # one key for all of them goes through
+            asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                assert answer.read().decode() == expected
     finally:
         router.terminate()
         router.wait(60)
