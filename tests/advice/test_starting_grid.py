@@ -100,13 +100,13 @@ def check_launch(advice: Advice) -> None:
         assert version is None or not refusals(engine, argv, version), argv
     request = advice.request
     # replicas on several machines: the launch is that of one machine, with its share
-    share = advice.plan.dp // topology.on_each(advice.facts, advice.plan).dp
+    share = topology.on_each(advice.facts, advice.plan).dp / advice.plan.dp
     report = validate(
         text=advice.launch.text,
         engine_version=advice.plan.engine_version,
         hw=request.hardware,
-        gpus=advice.facts.gpus // share,
-        concurrency=ceil((advice.facts.concurrency or 1) / share),
+        gpus=int(advice.facts.gpus * share),
+        concurrency=ceil((advice.facts.concurrency or 1) * share),
         ctx=request.ctx_tokens,
         output_tokens=request.output_tokens,
         workload=request.workload,
