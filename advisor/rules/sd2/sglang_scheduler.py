@@ -9,12 +9,16 @@ from advisor.rules.kit.case import (
     flag,
     has_switch,
     is_hybrid,
+    number,
     open_value,
     spec_flag,
 )
-from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
+
+MIXED, INTERVAL = "--enable-mixed-chunk", ("--mamba-track-interval", "--page-size")
+ROW = table("compatibility")["mamba_track_interval"]
 
 STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
 WHAT = (
@@ -164,4 +168,46 @@ def sglang_conservativeness_low(case: Case) -> Hits:
             f"mixed load",
             flag=place,
             fix="Use 1.0 (the default) and --chunked-prefill-size 4096.",
+        )
+
+
+@rule("SD237", "warning", "sglang", at=MIXED)
+@when(speculative=True, options=MIXED)
+def sglang_mixed_chunk_off(case: Case) -> Hits:
+    """--enable-mixed-chunk together with speculation.
+
+    Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
+        --speculative-algorithm NEXTN
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Sources: sglang 0.5.9 to 0.5.23 server_args.py
+    """
+    if has_switch(case, MIXED):
+        what = "Remove it, or switch speculation off where mixed chunks matter more."
+        fix = drop_fix(case, MIXED, what, safe=is_release_pinned(case))
+        yield Hit(f"{MIXED} is switched off by speculation", fix=fix)
+
+
+@rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval", at=INTERVAL)
+@when(options=INTERVAL)
+def mamba_track_interval(case: Case) -> Hits:
+    """A Mamba tracking interval that does not fit the draft tokens or the page size.
+
+    Why: SGLang asserts that it is as long as the draft and a multiple of the page size.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
+        100
+    Good: with --mamba-track-interval 128 for --mamba-track-interval 100
+    """
+    interval, size = number(case, INTERVAL[0]) or ROW["value"], number(case, INTERVAL[1]) or 1
+    place = flag(case, INTERVAL[0])
+    if any(open_value(case, one) for one in INTERVAL) or interval <= 0:
+        return
+    draft = case.plan.k + 1 if case.plan.method != "none" else 0
+    use = max(size, -(-256 // size) * size)
+    if interval % size or interval < draft:
+        yield Hit(
+            f"the tracking interval {interval} must be a multiple of the page size {size} and at "
+            f"least {draft or 1}",
+            severity=None if place is not None else "warning",
+            fix=set_fix(case, place, str(use), f"Use --mamba-track-interval {use}."),
         )

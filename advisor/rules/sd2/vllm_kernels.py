@@ -9,9 +9,12 @@ from advisor.rules.kit.case import (
     model_name,
     model_text,
     unread,
+    value,
 )
 from advisor.rules.kit.fixes import add_fix, drop_fix, replace_fix, set_fix
-from advisor.rules.kit.releases import version_label
+from advisor.rules.kit.releases import prefix_caching_on, version_label
+
+CHUNKED = "--enable-chunked-prefill"
 
 SIXTEEN = ("", "auto", "bfloat16", "float16")
 KV, BACKEND = "--kv-cache-dtype", "--attention-backend"
@@ -119,3 +122,39 @@ def cache_type_of_model(case: Case) -> Hits:
         if found is None
         else replace_fix(case, found, f"{found.raw} {needed}", text, safe=True),
     )
+
+
+@rule("SD247", "warning", "vllm", defect="vllm-gb10-deepgemm", unsure="silent")
+@when(needs="hardware")
+def gb10_deepgemm(case: Case) -> Hits:
+    """A block-FP8 checkpoint on GB10 with vLLM 0.24 and DeepGEMM left on.
+
+    Why: loading stops with "Unknown SF transformation".
+    Bad (version=0.24.0, hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.24.0, hw=gb10):
+        export VLLM_USE_DEEP_GEMM=0
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    """
+    hw, name = case.facts.hardware, "VLLM_USE_DEEP_GEMM"
+    fp8 = "fp8" in model_text(case).lower() and case.launch.env_value(name) != "0"
+    if hw is not None and hw.id == "gb10" and fp8:
+        text = f"vLLM 0.24 on GB10 needs {name}=0 for this FP8 checkpoint"
+        yield Hit(text, flag=name, fix=f"Set {name}=0.")
+
+
+@rule("SD252", "error", "vllm", at=CHUNKED)
+@when(options=CHUNKED, parts="hybrid")
+def chunked_prefill_off(case: Case) -> Hits:
+    """Prefix caching on a hybrid with chunked prefill switched off.
+
+    Why: align mode needs chunked prefill and asserts it at start.
+    Bad: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --no-enable-chunked-prefill
+    Good: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --enable-chunked-prefill
+    Sources: vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py
+    """
+    if (value(case, CHUNKED) or "").lower() == "false" and prefix_caching_on(case):
+        what = "Remove --no-enable-chunked-prefill, or switch prefix caching off."
+        yield Hit(
+            "prefix caching on a hybrid asserts chunked prefill, which is switched off here",
+            fix=drop_fix(case, CHUNKED, what),
+        )

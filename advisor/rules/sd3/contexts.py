@@ -162,3 +162,24 @@ def context_beyond_model(case: Case) -> Hits:
         severity="warning" if is_gguf(case) or not itself else None,
         fix=set_fix(case, place, str(most * slots), f"Set it to {most} at most, {what}"),
     )
+
+
+@rule("SD312", "info", "gguf", data="memory.slot_ctx_tokens_min")
+@when(options="--parallel", parts="plan.max_model_len")
+def slots_share_context(case: Case) -> Hits:
+    """llama-server's -c is the total over all slots, and little is left for each.
+
+    Why: -c 16384 with -np 4 gives a request 4096 tokens, without one pool (--kv-unified).
+    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
+    Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 131072 --parallel 4
+    Sources: llama-server 0.5.0 --help: --ctx-size, --parallel
+    """
+    slots, length = case.plan.max_num_seqs or 1, case.plan.max_model_len or 0
+    short = length < number("memory", "slot_ctx_tokens_min")
+    if short and slots > 1 and not has_switch(case, "--kv-unified"):
+        yield Hit(
+            f"{slots} slots share -c {length * slots:,}: each request gets {length:,} tokens",
+            flag=flag(case, "--ctx-size", "--parallel"),
+            severity="warning" if length <= number("memory", "slot_ctx_tokens_least") else None,
+            fix="Multiply -c by the number of slots, or use fewer slots.",
+        )

@@ -1,8 +1,10 @@
 """What the evidence is worth, and where the rates of a device come from."""
 
 from advisor.domain.nouns import Case, Hardware
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import hardware_name, model_name
+from advisor.rules.kit.case import hardware_name, model_name, rows
+from advisor.rules.kit.policy import is_sparse_moe, matches
 
 _RATES = {
     "memory_bandwidth_gb_s": "memory bandwidth",
@@ -125,3 +127,55 @@ def _weakness(hw: Hardware, name: str) -> str | None:
         return None
     status = "recalled" if rate.status == "recall" else rate.status
     return f"the {_RATES[name]} is {status}, not taken from a datasheet"
+
+
+@rule("SD503", "info", data="claims.superseded")
+@when(speculative=True, parts="facts.request", needs="hardware concurrency")
+def superseded_claim(case: Case) -> Hits:
+    """A widely read statement about this set-up is out of date.
+
+    Why: guides of spring 2026 are still found first.
+    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
+        --spec-type draft-mtp --spec-draft-n-max 2
+    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
+    """
+    for row in rows("claims", "superseded"):
+        if matches(row, case):
+            yield Hit(f"outdated: {row['text']}", row=row)
+
+
+@rule("SD504", "info", data="claims.retracted")
+@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
+def retracted_claim(case: Case) -> Hits:
+    """A published number about this set-up was withdrawn by its author.
+
+    Why: it is still quoted. It takes no part in the estimate.
+    Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve
+        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (goal=balanced, hw=gb10, concurrency=1): with --max-num-seqs 8 --gpu-memory-utilization
+        0.75 for --tensor-parallel-size 2 --max-num-seqs 8
+    """
+    for row in rows("claims", "retracted"):
+        if matches(row, case):
+            yield Hit(row["text"], row=row)
+
+
+@rule("SD509", "info", "vllm", data="claims.a3b_spread")
+@when(methods="mtp", parts="hybrid facts.request", needs="model hardware concurrency")
+def conflicting_a3b_reports(case: Case) -> Hits:
+    """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
+
+    Why: without a published benchmark of this configuration only the spread is known.
+    Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
+        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): with
+        Qwen/Qwen3.6-27B-AWQ for cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
+    """
+    if is_sparse_moe(case) and not any(e.covers for e in case.facts.evidence):
+        yield Hit(
+            f"reports on MTP for {model_name(case)} in vLLM range from -51 % to +55 % by "
+            f"quantisation, release and settings",
+            conflicts=tuple(table("claims")["a3b_spread"]["rows"]),
+        )
