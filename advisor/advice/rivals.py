@@ -152,7 +152,11 @@ def explain(
         drafter = drafters.of_plan(facts, plan)
         name = drafters.TITLES[plan.method] + (f" ({drafter.repository})" if drafter else "")
         price = _price(facts, rival.candidate.estimate)
-        seen = f"measured faster by {', '.join(rival.owners) or 'nobody known'} in this class"
+        seen = (
+            f"measured faster by {', '.join(rival.owners)} in this class"
+            if rival.owners
+            else "not measured faster in this class"
+        )
         parts.append(
             f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
         )
