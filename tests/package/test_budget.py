@@ -28,7 +28,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "readers/results": (2820, 1660),
     "render": (5100, 2860),
     "rules": (9400, 4760),
-    "tests": (38780, 20440),
+    "tests": (39060, 20600),
 }
 GOALS = {
     "readers": 8000,
