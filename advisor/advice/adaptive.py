@@ -42,7 +42,8 @@ def trial(facts: Facts, fixed: Sequence[Candidate]) -> tuple[tuple[Candidate, ..
     blocks = [c for c in free if runs(facts, c.plan)]
     if not blocks:
         return (), None
-    allowed = [c for c in free if decide.is_allowed(c)] or free
+    within = [c for c in free if decide.is_allowed(c)]
+    allowed = within or free
     best, block = (max(c, key=lambda c: _log_gain(facts, c.estimate)) for c in (allowed, blocks))
     assert block.estimate is not None  # of those that are free
     ratio = price(facts, block.plan, fixed)
@@ -51,16 +52,28 @@ def trial(facts: Facts, fixed: Sequence[Candidate]) -> tuple[tuple[Candidate, ..
     more = _log_gain(facts, block.estimate) + ratio.log - _log_gain(facts, best.estimate)
     better = ratio.beside(more, None if block is best else block.estimate.output_tok_s.speedup)
     stops = _stops(candidate)
-    pays = better >= SURE and not stops and not decide.vetoes(candidate.findings)
+    limited = bool(within) and not decide.is_allowed(candidate)
+    pays = better >= SURE and not stops and not limited and not decide.vetoes(candidate.findings)
+    limit = (
+        "a rule allows fewer drafts" if limited else f"it is a candidate from {100 * SURE:.0f} % on"
+    )
+    priced = f"{whole_percent(exp(more))} beside the best fixed k={best.plan.k}"
     text = (
         f"No adaptive verification here: {stops[0].message}"
         if stops
-        else f"Adaptive verification of k={block.plan.k} is priced {whole_percent(exp(more))} "
-        f"beside the best fixed k={best.plan.k}, faster with {100 * better:.0f} %; it is taken "
-        f"from {100 * SURE:.0f} % on"
+        else f"Adaptive verification of k={block.plan.k} is priced {priced}, faster with "
+        f"{100 * better:.0f} %; {limit}"
     )
-    said = reason(text, *adaptive_row()["sources"], weight=WEIGHTS[pays])
+    brief = f"verified adaptively {priced}, faster with {100 * better:.0f} %" if pays else ""
+    said = reason(text, *adaptive_row()["sources"], weight=WEIGHTS[pays], brief=brief)
     return (candidate,) if pays else (), said
+
+
+def late_unless(said: Reason | None, best: Candidate | None) -> Reason | None:
+    """What is said of it, among the late reasons where the answer does not verify adaptively."""
+    if said is None or (best is not None and verifies_adaptively(best.plan)):
+        return said
+    return said.model_copy(update={"weight": min(WEIGHTS), "brief": ""})
 
 
 def runs(facts: Facts, plan: Plan) -> bool:

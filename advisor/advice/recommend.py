@@ -167,6 +167,7 @@ def advise(
         base = base.model_copy(update={"estimate": judge.estimate_plans(facts, [base.plan])[0]})
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
+    beside = beside._replace(adaptive=adaptive.late_unless(beside.adaptive, best))
     # of the fixed block, which was measured; what choosing among its drafts adds has its own reason
     block = verdict._replace(best=adaptive.of_block(verdict.candidates, verdict.best))
     limit_choices = limits.limit_choices(memory.replica(facts, running.plan), running.plan)

@@ -78,17 +78,20 @@ def quiet_line(advice: Advice, paper: Paper = PAGE) -> str:
 
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
     """What a reader needs, each thing once and nothing cut, in 21 lines of 80 where the launch
-    allows it. Blank lines give way first, then a second risk, then the long names.
+    allows it. Blank lines give way first, then a second risk, then the long names, then the breaks
+    between the sentences above the table.
     """
     all_risks = risks(advice)
-    first, name = all_risks[:1], _setting(advice)
-    for shown, gap, where in (
-        (all_risks, [""], name),
-        (all_risks, [], name),
-        (first, [], name),
-        (first, [], _setting(advice, ids=True)),
+    first, name, ids = all_risks[:1], _setting(advice), _setting(advice, ids=True)
+    sure = tuple(filter(None, (objective_words(advice), verdict(advice))))
+    for shown, gap, prose in (
+        (all_risks, [""], (*sure, name)),
+        (all_risks, [], (*sure, name)),
+        (first, [], (*sure, name)),
+        (first, [], (*sure, ids)),
+        (first, [], (" ".join((*sure, ids)),)),
     ):
-        lines = _screen(advice, paper, shown, gap, where)
+        lines = _screen(advice, paper, shown, gap, prose)
         if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:
             break
     return lines
@@ -100,13 +103,13 @@ def screen_height(lines: Sequence[str], width: int) -> int:
 
 
 def _screen(
-    advice: Advice, paper: Paper, dangers: Sequence[str], gap: list[str], where: str
+    advice: Advice, paper: Paper, dangers: Sequence[str], gap: list[str], prose: Sequence[str]
 ) -> list[str]:
     lines: list[str] = [
         heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))
     ]
     stale = stale_line(advice.plan.engine)
-    for text in filter(None, (objective_words(advice), verdict(advice), where, stale)):
+    for text in filter(None, (*prose, stale)):
         lines += paper.wrap(text)
     gains = _gains(advice, paper)
     lines += [*gap, *gains] if gains else []

@@ -216,7 +216,7 @@ def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
 
 def drafts_note(plan: Plan) -> str:
     """What follows k where the engine chooses how many of the drafts it verifies."""
-    return ", verified adaptively" if verifies_adaptively(plan) else ""
+    return ", adaptive" if verifies_adaptively(plan) else ""
 
 
 def candidate_words(candidate: Candidate) -> str:

@@ -34,6 +34,12 @@ ALSO = (
     {"hw": "gb10", "concurrency": 4, "ctx_tokens": 16_384},
     {"hw": "gb10", "gpus": 2, "model": "qwen3.8-flash-next"},
     {"hw": "rtx4090", "model": "qwen3.8-flash-next"},
+    {"hw": "h200", "model": "gemma-4-31b", "concurrency": 256, "goal": "tpot"}
+    | {"max_tpot_ms": 50.0, "max_ttft_ms": 2000.0},
+    {"hw": "h100", "gpus": 2, "model": "gemma-4-31b", "concurrency": 256, "method": "eagle3"}
+    | {"max_tpot_ms": 50.0},
+    {"hw": "gb10", "gpus": 8, "model": "deepseek-v4-flash", "engine": "sglang", "ctx_tokens": 8192}
+    | {"goal": "throughput"},
 )
 
 
