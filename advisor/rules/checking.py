@@ -21,6 +21,7 @@ from advisor.rules.registry import (
     get_defect,
     get_rule,
     index,
+    is_removed,
     load_row,
 )
 
@@ -96,8 +97,11 @@ _reader = cache(attrgetter)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
-    """The rules that --select and --ignore leave. Raises UnknownFact for other codes."""
-    for name in (*(select or ()), *(ignore or ())):
+    """The rules that --select and --ignore leave; one that was removed may still be ignored.
+    Raises UnknownFact for other codes.
+    """
+    present = (name for name in ignore or () if not is_removed(name))
+    for name in (*(select or ()), *present):
         if not any(_is_named(row, name) for row in index()):
             get_rule(name)
     for row in index():

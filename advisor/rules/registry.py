@@ -287,12 +287,21 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(load_row(row) for row in index())
 
 
+def is_removed(code: str) -> bool:
+    """Whether an earlier release had this rule: a family numbers its codes on, none comes twice."""
+    wanted, codes = code.strip().upper(), [row.code for row in index()]
+    family = [each for each in codes if each[:3] == wanted[:3] and len(each) == len(wanted)]
+    return wanted[2:].isdigit() and wanted not in codes and wanted < max(family, default="")
+
+
 def get_rule(code: str) -> Rule:
     """A rule by code or slug. Raises UnknownFact naming the nearest."""
     wanted = code.strip().lower().replace("_", "-")
     for row in index():
         if wanted in (row.code.lower(), row.slug):
             return load_row(row)
+    if is_removed(code):
+        raise UnknownFact("rule", code, hint="(removed: CHANGELOG.md says why)")
     names = [row.code.lower() for row in index()] + [row.slug for row in index()]
     near = nearest(wanted, names, "name", 3)
     raise UnknownFact("rule", code, tuple(n.upper() if n.startswith("sd") else n for n in near))

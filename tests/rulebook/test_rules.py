@@ -81,6 +81,21 @@ def test_check_selects_and_ignores_codes_families_and_slugs() -> None:
         check(MTP_CASE, select=["SD999"])
 
 
+@pytest.mark.parametrize("code", ["SD118", "sd225", "SD310", "SD421", "SD505"])
+def test_a_rule_of_an_earlier_release_may_still_be_ignored(code: str) -> None:
+    """A project's settings outlive a rule; to select it or ask for it is refused in plain words."""
+    assert check(MTP_CASE, ignore=[code]) == check(MTP_CASE)
+    for refused in (lambda: check(MTP_CASE, select=[code]), lambda: get_rule(code)):
+        with pytest.raises(UnknownFact, match=f"'{code}' .removed: CHANGELOG.md"):
+            refused()
+
+
+@pytest.mark.parametrize("code", ["SD999", "SD600", "SD42O", "SD4321"])
+def test_a_code_that_no_release_had_is_not_ignored(code: str) -> None:
+    with pytest.raises(UnknownFact):
+        check(MTP_CASE, ignore=[code])
+
+
 def test_check_is_sorted_and_repeatable() -> None:
     first, second = check(MTP_CASE), check(MTP_CASE)
     assert first == second
