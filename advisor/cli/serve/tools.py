@@ -102,7 +102,7 @@ def compare(asked: sheets.Sides) -> Told:
 
 
 def why_not(asked: sheets.Doubt) -> Told:
-    """Why the answer is another than this k, engine, quantisation, model or hardware."""
+    """Why the answer is not on, off or this k, or which drafter gains most."""
     found = sheets.explain_why_not(asked)
     return comparison.why_not_text(found, PAPER), comparison.why_not_json(found)
 
