@@ -115,7 +115,7 @@ def render_form(advice: Advice, form: str, explain: bool = False) -> str:
     if form == "flags":
         if env := [f"{name}={shell_word(value)}" for name, value in advice.launch.env.items()]:
             say("set first: " + " ".join(env), err=True)
-        say(f"listens on {reach(advice)}", err=True)
+        say(f"the server is {reach(advice)}", err=True)
     if form != "json" and (name := placeholder(advice)):
         word = "".join(ch if ch.isprintable() else " " for ch in name)
         say(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)
