@@ -23,6 +23,8 @@ Told = str | Mapping[str, str] | None
 MAX_LAUNCHES = 500
 MAX_SLIPS = 500
 MAX_STEPS = 50_000
+MAX_EXPANDED = 1_000_000  # characters that variables of a file stand for, all uses together
+_A_VALUE = 50  # characters that take as long as a value or a word, however short
 MAX_WORDS = 5_000
 
 
@@ -42,7 +44,7 @@ class Reading:
         self.notes: list[str] = list(source.notes)
         self.cut_short = False  # a bound ended the reading: a part of the file was not read
         self.keys: set[tuple[object, ...]] = set()
-        self.steps = 0
+        self.steps = self.expanded = 0
         self.form = "command"
 
     def note(self, text: str, at: int = -1, *, cut_short: bool = False) -> None:
@@ -92,6 +94,19 @@ class Reading:
         if before < MAX_STEPS <= self.steps:
             self.note("the file is too intricate; the rest of it was not read", cut_short=True)
         return self.steps < MAX_STEPS
+
+    def expand(self, values: list[Mapped]) -> bool:
+        """Count what a variable stands for; False beyond the file's budget, where it is unknown."""
+        if self.expanded < MAX_EXPANDED:
+            self.expanded += sum(len(value) + _A_VALUE for value in values)
+            if self.expanded >= MAX_EXPANDED:
+                note = "its variables come to too much text; what others hold is not known"
+                self.note(note, cut_short=True)
+        return self.expanded < MAX_EXPANDED
+
+    def repeat(self, characters: int) -> bool:
+        """Spend what it takes to read so many characters again."""
+        return self.spend(characters // 20)
 
     def add(self, found: EngineCommand) -> None:
         """Keep a found command, once, up to a bound."""

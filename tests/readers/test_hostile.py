@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.validate import validate
-from advisor.readers import read_bytes, read_path, read_text
+from advisor.readers import read_bytes, read_path, read_text, reading
+from advisor.readers.reading import Reading
+from advisor.readers.syntax import shell
+from advisor.readers.syntax.mapped import Mapped
+from advisor.readers.syntax.shell import Shell
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
 import fuzz_readers
@@ -201,6 +205,80 @@ def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_shell_puzzles_end(text: str) -> None:
     read_text(text, "a.sh")
+
+
+def chain(first: str, line: str, last: str) -> str:
+    """A thousand and more names, `@` each of which holds the one before, `%`."""
+    lines = (line.replace("@", f"A{n}").replace("%", f"A{n - 1}") for n in range(1, 3_000))
+    return first + "\n" + "\n".join(lines) + "\n" + last + "\n"
+
+
+GROWING = {
+    "chain": ("a.sh", chain("A0=m", "@=b$%", "vllm serve $A2999")),
+    "array": ("a.sh", "A=(m)\n" + 'A=("${A[@]}" b)\n' * 3_000 + 'vllm serve "${A[@]}"\n'),
+    "arguments": ("a.sh", "A=m\n" + "A=$A$A\n" * 14 + 'f() { B="$@"; }\n' + "f $A $A\n" * 500),
+    "function": ("a.sh", "A=m\nf() { A=$A$1; }\n" + "f x\n" * 4_000 + "vllm serve $A\n"),
+    "nested": ("a.sh", chain("A0=m", "@=$(echo b$(echo $%))", "vllm serve $A2999")),
+    "here-document": ("a.sh", chain("A0=m", "@=$(cat <<E\nb$%\nE\n)", "vllm serve $A2999")),
+    "shells": ("a.sh", "export A=m\n" + "A=b$A\nbash -c 'B=$A$A$A'\n" * 2_000),
+    "eval": ("a.sh", f"A='# {'a' * 20_000}'\n" + 'eval "$A"\n' * 500),
+    "image": ("Dockerfile", chain("FROM vllm/vllm-openai:v0.25.1\nENV A0=m", "ENV @=b$%", "")),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_values_that_a_file_takes_have_one_budget(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond it they are unknown: nothing longer than it is put together, and the file says so."""
+    taken: list[int] = []
+    expand = Reading.expand
+
+    def count(self: Reading, values: list[Mapped]) -> bool:
+        allowed = expand(self, values)
+        taken.append(allowed and sum(map(len, values)))
+        return allowed
+
+    monkeypatch.setattr(reading, "MAX_EXPANDED", 100_000)
+    monkeypatch.setattr(Reading, "expand", count)
+    report = read_text(GROWING[name][1], GROWING[name][0])
+    assert 1_000 < sum(taken) <= 100_000
+    assert [note for note in report.notes if "too much text" in note]
+
+
+def test_a_value_beyond_the_budget_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "M=org/model\nvllm serve $M --port 1\nvllm serve $M --port 2\n"
+    assert [one.model for one in read_text(script, "a.sh").launches] == ["org/model"] * 2
+    monkeypatch.setattr(reading, "MAX_EXPANDED", 100)
+    assert [one.model for one in read_text(script, "a.sh").launches] == ["org/model", None]
+
+
+REPEATED = {
+    "function": f"f() {{ echo {'a ' * 1_000}; }}\n" + "f\n" * 3_000,
+    "loops": "for i in 1 2 3 4 5 6 7 8; do\n" * 4 + f"echo {'a ' * 1_000}\n" + "done\n" * 4,
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_is_read_again_is_paid_by_its_length(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[int] = []
+    real = Shell.words
+    monkeypatch.setattr(
+        Shell, "words", lambda self, nodes: words.append(len(nodes)) or real(self, nodes)
+    )
+    read_text("vllm serve m\n" + REPEATED[name], "a.sh")
+    assert 2_000 < sum(words) < 20 * reading.MAX_STEPS
+
+
+@pytest.mark.parametrize("mark", "<>|")
+def test_runs_of_marks_are_no_operators_to_the_parser(mark: str) -> None:
+    """Its time is square in their number; fewer of them are operators."""
+    for text, size in ((f"a {mark * 4_000} b", 4_000), (f"a{mark * 4}b\n", 4)):
+        parsable = shell._parsable(text)
+        assert len(parsable) == len(text) and parsable.count(b"_") == size
+    assert shell._parsable(f"a {mark * 3} b") == f"a {mark * 3} b".encode()
 
 
 BLANKS = " " * 60_000

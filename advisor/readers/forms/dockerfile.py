@@ -29,13 +29,12 @@ def read_dockerfile(reading: Reading) -> None:
     """What the image starts."""
     reading.form = "dockerfile"
     ran = ContainerRun(Surroundings(kind="dockerfile"))
-    at = -1
+    at, scope = -1, Scope(expand=reading.expand)
     for line in joined_lines(reading.source.text, ("#",), True):
         found = _LINE.match(line.text)
         if not found or not reading.step():
             continue
         word, value = found.group(1).upper(), line.part(found.start(2), found.end(2))
-        scope = Scope.inside(ran.env)
         if word == "FROM":
             image = split_words(interpolate(value, scope), dollars=False)
             image = [part for part in image if not part.text.startswith("--")]
@@ -44,7 +43,7 @@ def read_dockerfile(reading: Reading) -> None:
         elif word in ("EXPOSE", "HEALTHCHECK"):
             _add_ports(ran.around, word, value)
         elif word in ("ENV", "ARG"):
-            _set_variables(ran.env, interpolate(value, scope))
+            _set_variables(ran.env, scope, interpolate(value, scope))
         else:
             words = _command(value, word, reading)
             at = value.first()
@@ -69,14 +68,19 @@ def _add_ports(around: Surroundings, word: str, value: Mapped) -> None:
         around.publish(port)
 
 
-def _set_variables(env: Env, value: Mapped) -> None:
+def _set_variables(env: Env, scope: Scope, value: Mapped) -> None:
     words = split_words(value, dollars=False)
+    new: Env = {}
     if len(words) >= 2 and "=" not in words[0].text:
         start = value.text.find(words[1].text)
-        env[words[0].text] = EnvItem(value.part(start, len(value.text.rstrip())), words[0].first())
-        return
-    for word in words:
-        add_env(env, word)
+        new[words[0].text] = EnvItem(value.part(start, len(value.text.rstrip())), words[0].first())
+    else:
+        for word in words:
+            add_env(new, word)
+    env.update(new)
+    for name in new:
+        scope.values.pop(name, None)
+    scope.values.update(Scope.inside(new).values)
 
 
 def _command(value: Mapped, word: str, reading: Reading) -> list[Mapped]:

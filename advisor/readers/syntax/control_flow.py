@@ -70,7 +70,7 @@ def _branches(shell: ShellState, branches: list[Branch], at: int) -> bool:
             complete = True
             break
     if complete and len(possible) == 1:
-        before = shell.scope.copy()
+        before = shell.scope_copy()
         ended = _sequence(shell, possible[0])
         if not ended or not outside:
             return ended
@@ -85,7 +85,8 @@ def _branches(shell: ShellState, branches: list[Branch], at: int) -> bool:
     shell.sure = False
     left: list[Scope] = []
     for body in possible:
-        shell.scope = start.copy()
+        shell.scope = start
+        shell.scope = shell.scope_copy()
         shell.scope.substitute = shell.output_of
         if not _sequence(shell, body):
             left.append(shell.scope)
@@ -146,7 +147,7 @@ def case_statement(shell: ShellState, node: Node) -> bool:
     kept, left = shell.scope, list[Scope]()
     for _, _, body in branches:
         if body is not default:
-            shell.scope, shell.sure, sure = kept.copy(), False, shell.sure
+            shell.scope, shell.sure, sure = shell.scope_copy(), False, shell.sure
             if not _sequence(shell, body):
                 left.append(shell.scope)
             shell.scope, shell.sure = kept, sure
@@ -168,7 +169,7 @@ def for_statement(shell: ShellState, node: Node) -> bool:
     for value in values:
         if name:
             shell.scope.values[name] = value
-        if shell.block(body):
+        if not shell.reading.repeat(body.end_byte - body.start_byte) or shell.block(body):
             break  # of a loop that tries again it is not known which round ends it
     shell.returning = False
     return False
@@ -180,8 +181,7 @@ def while_statement(shell: ShellState, node: Node) -> bool:
     if test is not None:
         _run_tested(shell, test)
     if body is not None:
-        before = shell.scope
-        shell.scope = before.copy()
+        before, shell.scope = shell.scope, shell.scope_copy()
         shell.block(body)
         shell.scope = before
         for name in _names_set(shell, body) if shell.guessing else ():

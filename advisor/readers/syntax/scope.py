@@ -37,6 +37,8 @@ class Scope(Record):
     unset: set[str] = field(default_factory=set)
     # what $(...) prints, if it can be known
     substitute: Callable[[Mapped], Mapped | None] | None = None
+    # counts the values that were taken; False: too many were, this one is not known
+    expand: Callable[[list[Mapped]], bool] | None = None
     # names whose value is a default that the environment may replace
     open: set[str] = field(default_factory=set)
     # how often such a value was taken; one count for all copies
@@ -59,6 +61,12 @@ class Scope(Record):
 
     def get(self, name: str) -> Value | None:
         """The value of a name; None = the file does not set it."""
+        value = self._look_up(name)
+        if value is None or self.expand is None:
+            return value
+        return value if self.expand(value if isinstance(value, list) else [value]) else hole(name)
+
+    def _look_up(self, name: str) -> Value | None:
         if name in self.values:
             self.asked[0] += name in self.open
             return self.values[name]

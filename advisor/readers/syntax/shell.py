@@ -78,7 +78,7 @@ class Shell(ShellState):
         if bare and ENGINE_TEXT.search(self.source.text):
             # what starts a server with `--serve` alone is read as if it had it
             self.scope = Scope(dict(self.given), [hole(number) for number in "123"])
-            self.scope.substitute = self.output_of
+            self.scope.substitute, self.scope.expand = self.output_of, self.reading.expand
             self.functions, self.called = {}, set()
             self.guessing = True
             self._read(root)
@@ -135,6 +135,7 @@ class Shell(ShellState):
 
     def environment(self) -> Env:
         """The variables that a command of this script inherits."""
+        self.reading.spend(len(self.scope.exported) // 5)
         env = {name: item for name, item in self.passed.items() if name not in self.scope.unset}
         for name, at in self.scope.exported.items():
             value = self.scope.values.get(name)
@@ -148,6 +149,8 @@ class Shell(ShellState):
         self.called.add(name)
         if body is None or self.nesting > MAX_NESTING // 2:
             return False
+        if not self.reading.repeat(body.end_byte - body.start_byte):
+            return True
         kept, self.scope.args = self.scope.args, args
         found = len(self.reading.found)
         try:
@@ -183,8 +186,7 @@ class Shell(ShellState):
 
     def subshell(self, node: Node) -> bool:
         """Run a subshell, whose assignments and exit stay inside."""
-        kept = self.scope
-        self.scope = kept.copy()
+        kept, self.scope = self.scope, self.scope_copy()
         self.block(node)
         self.scope = kept
         return False

@@ -42,7 +42,7 @@ class ShellState:
         self.source, self.reading, self.around, self.depth = source, reading, around, depth
         self.scope = scope or Scope()
         self.given = dict(self.scope.values)  # what the script starts with
-        self.scope.substitute = self.output_of
+        self.scope.substitute, self.scope.expand = self.output_of, reading.expand
         self.passed: Env = dict(passed or {})
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
@@ -62,6 +62,11 @@ class ShellState:
     def words(self, nodes: list[Node]) -> list[Mapped]:
         """Return the words that the nodes expand to."""
         return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
+
+    def scope_copy(self) -> Scope:
+        """The scope for statements that may not run, or whose assignments stay inside."""
+        self.reading.spend(len(self.scope.values) // 50)
+        return self.scope.copy()
 
     def output_of(self, body: Mapped) -> Mapped | None:
         """What `$(...)` prints; None if it is not known."""
