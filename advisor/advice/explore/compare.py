@@ -124,7 +124,7 @@ def _questions(
     """The names with their kind, which is one, and their questions. Raises AdvisorError."""
     if not 2 <= len(names) <= most:
         raise AdvisorError(
-            f"compare takes two to {most} names here, not {len(names)} (up to {MOST_OVER_LOADS} "
+            f"compare takes 2 to {most} names here, not {len(names)} (up to {MOST_OVER_LOADS} "
             f"with a range of loads, --concurrency 1..64)"
         )
     if len({name.strip().lower() for name in names}) < len(names):

@@ -245,8 +245,11 @@ def load(name: str) -> Machine:
     """Read a machine. Raises AdvisorError, naming those that there are."""
     path = path_of(name)
     if not path.exists():
-        there = ", ".join(names()) or "none yet: advisor calibrate OFF ON --name NAME makes one"
-        raise AdvisorError(f"no machine is called '{excerpt(name)}'; there are: {there}")
+        there = f"there are {', '.join(names())}" if names() else "there is none yet"
+        raise AdvisorError(
+            f"no machine is called '{excerpt(name)}'; {there}: "
+            f"advisor calibrate OFF ON --name NAME makes one"
+        )
     machine = validate(Machine, read_yaml_safely(path, MAX_BYTES), path)
     machine.check()
     return machine
