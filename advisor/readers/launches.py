@@ -22,8 +22,8 @@ from advisor.readers.syntax.placeholders import left_open
 if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter
 
-_MODEL_NAME = lazy_re(
-    r"(?:\w[\w-]*/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,"
+_MODEL_NAME = lazy_re(  # bounded, so that a long word is not read again from each letter
+    r"(?:\w[\w-]{0,95}/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,"
     r"40})?(?![\w])"
 )
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...

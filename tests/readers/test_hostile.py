@@ -367,6 +367,7 @@ HOSTILE = {
         "a.sh", "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,
     ),
     "shell: JSON that never ends": ("a.sh", "vllm serve m " + ' "{"a": ' * 40_000),
+    "shell: one long word": ("a.sh", "vllm serve $M\n# " + "a" * 190_000 + "\n"),
     "shell: clients of nobody": ("a.sh", "#!/bin/bash\nvllm serve m\n" + "curl x " * 40_000),
     "slurm: servers of nobody": (
         "a.sh",
