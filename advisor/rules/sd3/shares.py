@@ -133,8 +133,10 @@ def together(one: Launch, other: Launch) -> bool:
 
 
 def devices(launch: Launch) -> frozenset[str]:
-    """The devices that the file names for a server, by its container or else by a variable."""
+    """The devices that the file names for a server: its container, a variable or the first one."""
     gpus = (launch.container.gpus if launch.container is not None else None) or ""
+    first = launch.flag("--base-gpu-id")
     named = [gpus if "device=" in gpus else None, *map(launch.env_value, _DEVICES)]
+    named.append(first.value if first is not None else None)
     text = re.sub(r"^device=|[\"' ]", "", next(filter(None, named), "").strip("\"' "))
     return frozenset(one for one in text.split(",") if one and one not in ("all", "-1", "none"))
