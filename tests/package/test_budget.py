@@ -15,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9640, 6320),
-    "advisor": (64540, 39240),
+    "advice": (9660, 6320),
+    "advisor": (64620, 39280),
     "cli": (5320, 3100),
     "engines": (4000, 2680),
     "knowledge, lint, domain": (5880, 3900),
@@ -24,11 +24,11 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "other": (120, 80),
     "perf": (6100, 3260),
     "prediction, methods": (3680, 2080),
-    "readers": (7760, 5580),
+    "readers": (7800, 5600),
     "readers/results": (2820, 1660),
     "render": (5100, 2860),
-    "rules": (9400, 4760),
-    "tests": (39060, 20600),
+    "rules": (9420, 4780),
+    "tests": (39160, 20660),
 }
 GOALS = {
     "readers": 8000,
