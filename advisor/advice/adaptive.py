@@ -22,11 +22,11 @@ from advisor.perf import memory
 from advisor.prediction.estimates import Ratio, adaptive_row, ratio_at, times
 
 SURE = sourced(
-    0.6,
+    0.8,
     "probability",
-    "29 published comparisons, each priced without its owner: 3.1 % of the speed is lost, 6.1 % "
-    "from 0.8 on, 3.2 % always adaptive, 8.5 % never; 0.5 to 0.65 lose 2.4 to 3.5 %",
-    "derived",
+    "Policy: `sweep`, `compare` and `plan` price fixed blocks. On 29 published comparisons, each "
+    "priced without its owner, 6.1 % of the speed is lost so, 3.1 % from 0.6 on, 8.5 % never",
+    "chosen",
 )
 WEIGHTS = sourced(
     (0.35, 1.5), "order of reasons", "own choice: late, or before how a step is priced", "chosen"
@@ -83,7 +83,8 @@ def runs(facts: Facts, plan: Plan) -> bool:
     row, amd = adaptive_row(), facts.hardware is not None and facts.hardware.vendor == "amd"
     since = row["amd_since" if amd else "since" if plan.method == "dspark" else "others_since"]
     block = plan.method in row["methods"] and plan.k >= row["least_k"] and not plan.k_schedule
-    known = plan.engine == "vllm" and release(plan.engine_version) is not None
+    graphs = facts.hardware is None or facts.hardware.vendor in ("nvidia", "amd")  # it needs them
+    known = plan.engine == "vllm" and graphs and release(plan.engine_version) is not None
     return block and known and not before(plan.engine_version, since)
 
 

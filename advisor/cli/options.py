@@ -180,7 +180,7 @@ def once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     return values[0] if values else None
 
 
-class Row(NamedTuple):
+class OptionRow(NamedTuple):
     """One option as the command line, the page, the API and the tools for agents have it."""
 
     flag: str
@@ -197,7 +197,7 @@ _METAVARS = {"kv-cache-dtype": "TYPE", "engine-version": "VERSION", "workload": 
              "users-within": "LIMITS", "price": "X/h"}  # fmt: skip
 
 
-def _rows(text: str, kinds: Mapping[str, Any]) -> dict[str, Row]:
+def _rows(text: str, kinds: Mapping[str, Any]) -> dict[str, OptionRow]:
     """Options by flag from lines `FLAG [NAME]: help`, with type, limits and default of the field of
     that name; `kinds` of those that are none.
     """
@@ -209,7 +209,7 @@ def _rows(text: str, kinds: Mapping[str, Any]) -> dict[str, Row]:
         field = Request.model_fields.get(name)
         chosen = "[default" in words or not isinstance(field, int | float | str)
         default = None if chosen else field
-        rows[flag] = Row(flag, name, words, kinds.get(flag, _kind(name)), default)
+        rows[flag] = OptionRow(flag, name, words, kinds.get(flag, _kind(name)), default)
     return rows
 
 
@@ -227,14 +227,16 @@ def _kind(name: str) -> Any:
     return bool if bool in parts else None
 
 
-def click_options(rows: Mapping[str, Row], flags: str = "", *, defaults: bool = True) -> Option:
+def click_options(
+    rows: Mapping[str, OptionRow], flags: str = "", *, defaults: bool = True
+) -> Option:
     """These options (all, if none is named), in the order of the help. Without `defaults` what is
     not told is None.
     """
     return with_options(*(_click(rows[x], defaults) for x in flags.split() or rows))
 
 
-def _click(row: Row, defaults: bool) -> Option:
+def _click(row: OptionRow, defaults: bool) -> Option:
     words = (f"--{row.flag}", row.name)
     text = row.text if defaults else row.text.partition("  [default")[0]
     if row.kind is bool:
@@ -298,7 +300,7 @@ watts: Power of the machine: adds energy per million tokens.
 )
 
 
-def _part(flags: str) -> dict[str, Row]:
+def _part(flags: str) -> dict[str, OptionRow]:
     return {flag: QUESTION[flag] for flag in flags.split()}
 
 

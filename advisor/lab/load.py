@@ -16,7 +16,7 @@ from advisor.domain.printable import excerpt
 from advisor.readers import server as client
 from advisor.readers.exchange import BadAnswer, HasFile, Refused, ServerGone, cut
 from advisor.readers.results import document, exposition, own_runs
-from advisor.readers.results.own_runs import Counters, Header, Record
+from advisor.readers.results.own_runs import Counters, Header, RequestRecord
 
 SEEDS_APART = 100_000  # between the sampling seeds of two runs
 UNCOUNTED = "the server states no token counts, and a chunk may hold several tokens"
@@ -224,14 +224,14 @@ class _Loop:
                 raise BadAnswer(UNCOUNTED)
         except AdvisorError as error:
             end = time.monotonic() - self.begun
-            record = Record(
+            record = RequestRecord(
                 i=i, start_s=start, ttft_s=0.0, end_s=end, output_tokens=0, chunks=0,
                 sitting=self.sitting, error=excerpt(error),
             )  # fmt: skip
             self._keep(record, error)
             return False
         else:
-            record = Record(
+            record = RequestRecord(
                 i=i, start_s=start, ttft_s=answer.ttft_s, end_s=start + answer.end_s,
                 sitting=self.sitting, input_tokens=answer.input_tokens,
                 output_tokens=answer.output_tokens, chunks=answer.chunks,
@@ -247,7 +247,7 @@ class _Loop:
             if self.is_stopped:
                 cut(connection)
 
-    def _keep(self, record: Record, error: AdvisorError | None = None) -> None:
+    def _keep(self, record: RequestRecord, error: AdvisorError | None = None) -> None:
         with self.lock:
             if self.is_stopped:  # by us: no failure of the server
                 return

@@ -174,10 +174,7 @@ def test_names_in_strings_lead_to_functions() -> None:
         and NAMED.fullmatch(node.value)
     ]  # fmt: skip
     named += [*READERS.values(), *(form.writer for form in FORMS.values())]
-    named += [
-        f"{command.target}:{command.attribute or name.replace('-', '_')}"
-        for name, command in COMMANDS.items()
-    ]
+    named += [f"{command.target}:{name.replace('-', '_')}" for name, command in COMMANDS.items()]
     assert len(named) > 50
     for name in named:
         module, _, attribute = name.partition(":")

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
     "advice": (9660, 6320),
-    "advisor": (64620, 39280),
+    "advisor": (64620, 39300),
     "cli": (5320, 3100),
     "engines": (4000, 2680),
     "knowledge, lint, domain": (5880, 3900),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from advisor.advice.plans import topology
 from advisor.advice.recommend import launch_text as launch_of
-from advisor.cli.options import SETTING, Row
+from advisor.cli.options import SETTING, OptionRow
 from advisor.cli.serve import answers
 from advisor.cli.serve.question import (
     FieldError,
@@ -32,8 +32,10 @@ _PLANS, _LAUNCHES = ("plan", "plan_off", "candidate"), ("launch", "launch_off", 
 
 
 _WANTED = [
-    Row("k", "k", "Of the launch: draft tokens a step; default: the answer's", SETTING["k"].kind),
-    *(Row(key, key, f"Of the launch: {meaning}") for key, (_, meaning) in KEYS.items()),
+    OptionRow(
+        "k", "k", "Of the launch: draft tokens a step; default: the answer's", SETTING["k"].kind
+    ),
+    *(OptionRow(key, key, f"Of the launch: {meaning}") for key, (_, meaning) in KEYS.items()),
 ]
 
 

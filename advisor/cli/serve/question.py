@@ -22,7 +22,7 @@ from pydantic import (
 
 from advisor.advice.explore import within
 from advisor.advice.explore.values import Rate
-from advisor.cli.options import LIMITS_AND_COST, QUESTION, RANGE, Number, Rates, Row
+from advisor.cli.options import LIMITS_AND_COST, QUESTION, RANGE, Number, OptionRow, Rates
 from advisor.domain.nouns import MAX_POSITIONS, AdvisorError, UnknownFact
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
@@ -98,7 +98,7 @@ class FormFields(BaseModel):
         return {key: value for key, value in given.items() if value is not None and value != ""}
 
 
-def form_base(rows: Iterable[Row], *, defaults: bool = False, base: Any = FormFields) -> Any:
+def form_base(rows: Iterable[OptionRow], *, defaults: bool = False, base: Any = FormFields) -> Any:
     """A form with these options as fields. Without `defaults` what is not told is None; a default
     of `...` has to be told.
     """
@@ -116,7 +116,7 @@ def form_base(rows: Iterable[Row], *, defaults: bool = False, base: Any = FormFi
     return create_model("Declared", __base__=base, **fields)
 
 
-def _annotation(row: Row) -> Any:
+def _annotation(row: OptionRow) -> Any:
     """The type of an option's values: what click reads of a text, within the same limits."""
     kind = row.kind
     if isinstance(kind, Number):
@@ -146,7 +146,7 @@ _ALONE = {"pp", "ep", "gpus-per-machine", "max-num-seqs", "max-model-len",
           "gpu-memory-utilization", "kv-cache-dtype"}  # fmt: skip  # of the command line alone
 _ASKED = [
     *(row for flag, row in QUESTION.items() if flag not in _ALONE),
-    Row("machine", "machine", "Your machine, from `advisor calibrate`"),
+    OptionRow("machine", "machine", "Your machine, from `advisor calibrate`"),
     QUESTION["concurrency"]._replace(
         flag="concurrency_from",
         name="concurrency_from",

@@ -51,7 +51,7 @@ class Header(ResultModel):
     max_tpot_ms: Number = None
 
 
-class Record(ResultModel):
+class RequestRecord(ResultModel):
     """One request: seconds from the start of the run, tokens as the server counted them."""
 
     i: int
@@ -83,7 +83,7 @@ class RunFile(ResultModel):
     """A whole file."""
 
     header: Header
-    records: tuple[Record, ...]
+    records: tuple[RequestRecord, ...]
     counters: tuple[Counters, ...]
 
 
@@ -95,7 +95,7 @@ def matches(doc: Document) -> bool:
 def parse(doc: Document) -> RunFile:
     """Header, records and counters of a file."""
     header = Header.model_validate(doc.objects[0])
-    records = [Record.model_validate(row) for row in doc.objects[1:] if "i" in row]
+    records = [RequestRecord.model_validate(row) for row in doc.objects[1:] if "i" in row]
     counters = [Counters.model_validate(row) for row in doc.objects[1:] if "seconds" in row]
     return RunFile(header=header, records=tuple(records), counters=tuple(counters))
 
@@ -143,7 +143,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     ]  # fmt: skip
 
 
-def _goodput(header: Header, records: Sequence[Record]) -> float:
+def _goodput(header: Header, records: Sequence[RequestRecord]) -> float:
     """How many requests kept to the objectives; NaN, which is not stated, without any."""
     ttft, tpot = header.max_ttft_ms or math.inf, header.max_tpot_ms or math.inf
     if math.isinf(ttft) and math.isinf(tpot):
@@ -151,7 +151,7 @@ def _goodput(header: Header, records: Sequence[Record]) -> float:
     return sum(r.ttft_s * 1e3 <= ttft and all(t <= tpot for t in tpots([r])) for r in records)
 
 
-def busy_seconds(records: list[Record]) -> float:
+def busy_seconds(records: list[RequestRecord]) -> float:
     """Time from the first start to the last end, summed over sittings, s."""
     total = 0.0
     for sitting in sorted({r.sitting for r in records}):
@@ -160,7 +160,7 @@ def busy_seconds(records: list[Record]) -> float:
     return total
 
 
-def tpots(records: Sequence[Record]) -> list[float]:
+def tpots(records: Sequence[RequestRecord]) -> list[float]:
     """Time per output token after the first of each request, ms."""
     return [
         (r.end_s - r.start_s - r.ttft_s) * 1e3 / (r.output_tokens - 1)
@@ -182,7 +182,7 @@ def _acceptance(file: RunFile) -> Acceptance | None:
     return Acceptance(length=sum(lengths) / len(lengths))
 
 
-def _of_answers(records: Sequence[Record]) -> Acceptance | None:
+def _of_answers(records: Sequence[RequestRecord]) -> Acceptance | None:
     """From llama-server's answers: each step after the first token emits one of the model."""
     rows = [r for r in records if r.draft_tokens and r.accepted_tokens is not None]
     accepted = sum(r.accepted_tokens or 0 for r in rows)

@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 from cli.serve.browser import WIDTHS, Visit, browser, figures, require, serve
 from cli.serve.client import argv
+from cli_run import run
 
 from tests.tables import cells
 
@@ -415,9 +416,9 @@ def test_18_on_paper(visit: Visit) -> None:
 def test_19_the_static_copy_from_a_folder(
     world: tuple[Browser, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from advisor.cli.serve import site
-
-    site.write(tmp_path, ["gb10", "rtx3090"], ["qwen3.6-27b"])
+    names = ("--hw", "gb10", "--hw", "rtx3090", "--model", "qwen3.6-27b")
+    assert run("page", "--out", str(tmp_path / "copy"), *names).code == 0
+    tmp_path = tmp_path / "copy"
     made, _ = world
     for visit in visits((made, tmp_path.as_uri()), offline=True):
         page = visit.page

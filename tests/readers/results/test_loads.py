@@ -16,10 +16,10 @@ from readers.results.test_bench_run import QUICK, serve
 from advisor.lab import bench_plan as plans
 from advisor.lab import load
 from advisor.readers.results.formats import read_results
-from advisor.readers.results.own_runs import Header, Record
+from advisor.readers.results.own_runs import Header, RequestRecord
 
 
-def measure(folder: Path, requests: int, pace: dict[str, Any], **more: Any) -> list[Record]:
+def measure(folder: Path, requests: int, pace: dict[str, Any], **more: Any) -> list[RequestRecord]:
     """The requests of one run of a plan against the paced server, in the order of the file."""
     with serve(**QUICK | pace) as url:
         plan = {
@@ -33,7 +33,7 @@ def measure(folder: Path, requests: int, pace: dict[str, Any], **more: Any) -> l
     assert done.code == 0, done.err
     (path,) = folder.glob("off-seed*.jsonl")
     lines = path.read_text().splitlines()
-    return [Record.model_validate_json(line) for line in lines if '"i"' in line]
+    return [RequestRecord.model_validate_json(line) for line in lines if '"i"' in line]
 
 
 def test_each_turn_is_sent_with_what_was_said(tmp_path: Path) -> None:
