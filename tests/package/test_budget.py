@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CEILINGS: dict[str, tuple[int, int]] = {
     "advice": (9660, 6320),
     "advisor": (64620, 39300),
-    "cli": (5320, 3100),
+    "cli": (5340, 3100),
     "engines": (4000, 2680),
     "knowledge, lint, domain": (5880, 3900),
     "lab": (4900, 3140),
@@ -47,10 +47,10 @@ GOALS = {
 }
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
-    "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 910),
+    "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 850),
     "the model card": (("advisor/*.j2",), 170),
-    "cases of rules": (("tests/rules/*.yaml",), 6810),
-    "rule data": (("knowledge/rules/*.json",), 1500),
+    "cases of rules": (("tests/rules/*.yaml",), 5580),
+    "rule data": (("knowledge/rules/*.json",), 1380),
 }
 TOGETHER = {
     "prediction": "prediction, methods",

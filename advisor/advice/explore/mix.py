@@ -149,4 +149,4 @@ def _table(data: Any, known: tuple[str, ...], where: str) -> dict[str, Any]:
 
 
 def _value_text(value: object) -> str:
-    return f"'{printable(str(value), 40)}'"
+    return "nothing" if value is None else f"'{printable(str(value), 40)}'"
