@@ -44,7 +44,7 @@ class Reading:
         self.notes: list[str] = list(source.notes)
         self.cut_short = False  # a bound ended the reading: a part of the file was not read
         self.keys: set[tuple[object, ...]] = set()
-        self.steps = self.expanded = 0
+        self.steps = self.expanded = self.written = 0
         self.form = "command"
 
     def note(self, text: str, at: int = -1, *, cut_short: bool = False) -> None:
@@ -119,8 +119,11 @@ class Reading:
         key = key_of(found)
         if key in self.keys:
             return
-        if len(self.found) >= MAX_LAUNCHES:
-            note = f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read"
+        self.written += sum(map(len, found.words))
+        much = self.written > MAX_EXPANDED + len(self.source.text)  # aliases repeat what is long
+        if much or len(self.found) >= MAX_LAUNCHES:
+            what = "too much text" if much else f"more than {MAX_LAUNCHES} servers"
+            note = f"the commands of the file come to {what}; the rest of it was not read"
             self.note(note, cut_short=True)
             self.steps = max(self.steps, MAX_STEPS)
             return

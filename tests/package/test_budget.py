@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
     "advice": (9660, 6320),
-    "advisor": (64620, 39300),
+    "advisor": (64640, 39300),
     "cli": (5340, 3100),
     "engines": (4000, 2680),
     "knowledge, lint, domain": (5880, 3900),
@@ -28,7 +28,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "readers/results": (2820, 1660),
     "render": (5100, 2860),
     "rules": (9420, 4780),
-    "tests": (39160, 20660),
+    "tests": (39180, 20660),
 }
 GOALS = {
     "readers": 8000,

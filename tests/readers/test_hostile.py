@@ -253,6 +253,18 @@ def test_a_value_beyond_the_budget_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     assert [one.model for one in read_text(script, "a.sh").launches] == ["org/model", None]
 
 
+def test_commands_that_aliases_repeat_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "vllm serve m/A " + " ".join(f"--x{i} 1" for i in range(1_000))
+    services = "".join(
+        f"  s{i}:\n    image: vllm/vllm-openai:v0.30.0\n    command: *c\n" for i in range(100)
+    )
+    text = f"x-c: &c {command}\nservices:\n{services}"
+    monkeypatch.setattr(reading, "MAX_EXPANDED", 50_000)
+    report = read_text(text, "compose.yaml")
+    assert 1 <= len(report.launches) <= (50_000 + len(text)) // len(command) + 1
+    assert [note for note in report.notes if "not read" in note]
+
+
 REPEATED = {
     "function": f"f() {{ echo {'a ' * 1_000}; }}\n" + "f\n" * 3_000,
     "loops": "for i in 1 2 3 4 5 6 7 8; do\n" * 4 + f"echo {'a ' * 1_000}\n" + "done\n" * 4,

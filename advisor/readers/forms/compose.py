@@ -75,6 +75,6 @@ def _words(node: Node, reading: Reading) -> list[Mapped] | None:
     """A command as a list, or as text that the shell's rules split."""
     if node.kind == "seq":
         return [node_text(item) for item in text_items(node.items, "compose", reading)]
-    if node.kind == "scalar" and not node.is_null:
-        return split_words(node_text(node), dollars=False)
-    return None
+    if node.kind != "scalar" or node.is_null or not reading.repeat(len(node.text or "")):
+        return None  # an alias repeats a text of any length in every service
+    return split_words(node_text(node), dollars=False)
