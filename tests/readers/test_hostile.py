@@ -253,16 +253,18 @@ def test_a_value_beyond_the_budget_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     assert [one.model for one in read_text(script, "a.sh").launches] == ["org/model", None]
 
 
-def test_commands_that_aliases_repeat_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = "vllm serve m/A " + " ".join(f"--x{i} 1" for i in range(1_000))
-    services = "".join(
-        f"  s{i}:\n    image: vllm/vllm-openai:v0.30.0\n    command: *c\n" for i in range(100)
-    )
-    text = f"x-c: &c {command}\nservices:\n{services}"
+def test_commands_that_repeat_a_text_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an alias in every service of compose, by a variable in every line of a unit."""
+    services = "".join(f"  s{i}:\n    command: *c\n" for i in range(100))
+    compose = f"x: &c vllm serve m/A {'--x 1 ' * 1_000}\nservices:\n{services}"
+    starts = "".join(f"ExecStart=/bin/vllm serve m/A --port {i} ${{A}}\n" for i in range(100))
+    unit = f"[Service]\nEnvironment=A={'x' * 5_000}\n{starts}"
+    monkeypatch.setattr(reading, "MAX_STEPS", 2_000)
     monkeypatch.setattr(reading, "MAX_EXPANDED", 50_000)
-    report = read_text(text, "compose.yaml")
-    assert 1 <= len(report.launches) <= (50_000 + len(text)) // len(command) + 1
-    assert [note for note in report.notes if "not read" in note]
+    for name, text in (("compose.yaml", compose), ("a.service", unit)):
+        report = read_text(text, name)
+        assert len(report.launches) <= (50_000 + len(text)) // 5_000 + 1
+        assert [note for note in report.notes if "was not read" in note], name
 
 
 REPEATED = {
