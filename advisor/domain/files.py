@@ -9,7 +9,6 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import IO, Any
 
 from advisor.domain.nouns import AdvisorError
@@ -120,20 +119,6 @@ def read_text_safely(path: str | os.PathLike[str], limit: int) -> str:
         raise UnusableFile(name, "is not UTF-8 text; save it as UTF-8") from None
 
 
-@cache
-def import_yaml() -> Any:
-    """PyYAML, with its patterns compiled when they are used: one, which the C parser never asks,
-    takes longer than the rest of the import.
-    """
-    compile_now = re.compile
-    re.compile = lazy_re  # type: ignore[assignment]
-    try:
-        import yaml  # start-up: answers need no YAML
-    finally:
-        re.compile = compile_now
-    return yaml
-
-
 def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
     """One YAML document of plain types, without aliases. Raises UnusableFile."""
     return yaml_safely(read_text_safely(path, limit), printable(os.fspath(path)))
@@ -141,7 +126,8 @@ def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
 
 def yaml_safely(text: str, name: str) -> Any:
     """One YAML document of plain types from a text. Raises UnusableFile."""
-    yaml = import_yaml()
+    import yaml  # start-up: answers need no YAML
+
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         check_nesting(yaml.parse(text, Loader=loader), name)

@@ -22,14 +22,16 @@ from advisor.readers.syntax.placeholders import left_open
 if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter
 
-_MODEL_NAME = lazy_re(  # bounded, so that a long word is not read again from each letter
+# An organisation and a model, bounded so that a long word is not read again from each letter: the
+# 96 letters that huggingface_hub allows a name (utils/_validators.py).
+_MODEL_NAME = lazy_re(
     r"(?:\w[\w-]{0,95}/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,"
     r"40})?(?![\w])"
 )
-# what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 # A word that means nothing but as a key: long, of small and large letters and digits.
 _MIXED = lazy_re(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=-]{16,200}")
 _MONTH = lazy_re(r"(\d\d\.\d\d)-py\d")
+# what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 _ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 
 # what a container is said to have just as its reader found it

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from advisor.domain.files import import_yaml
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.readers.source import SourceText
@@ -121,7 +120,8 @@ def compose_all(source: SourceText) -> list[Node]:
     text = source.text
     if "{{" in text or "{%" in text:
         text = without_templates(text)
-    yaml = import_yaml()
+    import yaml  # start-up: most files are no YAML
+
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         return _build(yaml.parse(text, Loader=loader), source.name, text)
