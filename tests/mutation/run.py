@@ -106,7 +106,7 @@ ROOMS = {
     "explore": Room(("advisor/advice/explore/*.py",), ("tests/advice/explore",)),
     "lint": Room(("advisor/lint/*.py",), ("tests/lint",)),
     "render": Room(("advisor/render/**/*.py",), ("tests/render", "tests/lint/test_validate.py")),
-    "cli": Room(("advisor/cli/**/*.py",), ("tests/cli",)),
+    "cli": Room(("advisor/cli/**/*.py", "advisor/__main__.py"), ("tests/cli",)),
     "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
 }
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
