@@ -116,8 +116,8 @@ def on_the_servers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_receipt_of_the_real_server_with_a_key_comes_back(
     server: Path, model: Path, tmp_path: Path
 ) -> None:
-    """Plan, run with a key, quality check, receipt, and the answer from it within 3 %; its drafts
-    are verified as ever, so that no answer changes.
+    """Plan, run with a key, quality check, receipt, and the answer from it within 3 %, or within
+    the half-width of what was measured; its drafts are verified as ever, so that no answer changes.
     """
     about = {"hardware": "b300", "workload": "chat", "seeds": [*range(1, 9)], "requests": 24}
     made = plan(server, model, tmp_path, **about)
@@ -129,7 +129,7 @@ def test_a_receipt_of_the_real_server_with_a_key_comes_back(
     assert ran.exit_code == 0, ran.output + str(ran.exception)
     assert "same answers within the engine's own noise" in " ".join(ran.output.split())
     data = receipt_of(tmp_path)
-    assert not data["quality"]["alarm"] and data["quality"]["tasks"] == 28
+    assert (data["quality"]["alarm"], data["quality"]["tasks"]) == (False, 28)
     for path in (tmp_path / "team").iterdir():
         assert "k3y" not in path.read_text() and "127.0.0.1" not in path.read_text()
     (gain,) = (g["gain"] for g in data["loads"][0]["gains"] if g["metric"] == "output_tok_s")
@@ -141,7 +141,8 @@ def test_a_receipt_of_the_real_server_with_a_key_comes_back(
     assert swept.exit_code == 0, swept.output + str(swept.exception)
     (row,) = json.loads(swept.output)["loads"][0]["points"]
     answer = row["output_tok_s"]["speedup"]["p50"]
-    assert abs(math.log(answer / gain)) < 0.03, data["runs"][0]["gains"]
+    gains = data["runs"][0]["gains"]
+    assert abs(math.log(answer / gain)) < max(0.03, 1.645 * gains["output_tok_s"]["sd"]), gains
     asked = CliRunner().invoke(cli, ["recommend", *words[1:], "--format", "json"])
     assert asked.exit_code == 0, asked.output + str(asked.exception)
     assert json.loads(asked.output)["decision"] == "off"  # no draft was right, and it said so
