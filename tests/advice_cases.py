@@ -2,8 +2,6 @@
 a test itself.
 """
 
-from __future__ import annotations
-
 from advisor import engines
 from advisor.domain.nouns import (
     LLM,

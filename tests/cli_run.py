@@ -2,8 +2,6 @@
 itself.
 """
 
-from __future__ import annotations
-
 import io
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple

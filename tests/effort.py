@@ -1,7 +1,5 @@
 """The cost of a call in ordinary files: a bound that neither the machine nor a tracer moves."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

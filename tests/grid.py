@@ -2,8 +2,6 @@
 tests.grid` prints the emitted launches as JSON lines for the real engine parsers.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

@@ -4,8 +4,6 @@ engine: docs/drafters.md, and lines for the engines' own parsers.
     python -m tests.method_table > docs/drafters.md
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from functools import cache

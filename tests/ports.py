@@ -1,7 +1,5 @@
 """Ports for servers that a test starts. Not a test itself."""
 
-from __future__ import annotations
-
 import socket
 
 _KEPT: list[socket.socket] = []

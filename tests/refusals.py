@@ -1,7 +1,5 @@
 """What the rules say that a release's own parser refuses of a command line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor import engines

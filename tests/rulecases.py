@@ -5,8 +5,6 @@ A file holds a list of cases: `name`, `text`, what is `given` beside it, and the
 examples of the rule's docstring. `expect` and `not` name other rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple

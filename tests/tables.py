@@ -1,7 +1,5 @@
 """Rows of tables in tests, on a line each: `NAME=VALUE` words instead of a dictionary's lines."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

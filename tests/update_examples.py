@@ -6,8 +6,6 @@ where it is not 0), its input files, expected.txt, .json or .yaml for what is pr
 expected-FILE for each FILE that the command writes.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -4,8 +4,6 @@ of speculation, one row for each model of ours and mode.
     python tests/update_recipes.py CHECKOUT
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What an A/B says over several runs: repeats of a load, and several loads."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.advice.own_runs.ab_reasons import Step, why_cycle

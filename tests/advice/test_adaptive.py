@@ -2,8 +2,6 @@
 owner's runs.
 """
 
-from __future__ import annotations
-
 import json
 from math import log
 

@@ -2,8 +2,6 @@
 engines against hardware.
 """
 
-from __future__ import annotations
-
 import csv
 from math import ceil
 from pathlib import Path

@@ -2,8 +2,6 @@
 candidates made by hand.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

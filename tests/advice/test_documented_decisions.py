@@ -2,8 +2,6 @@
 speed-up inside the interval.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist

@@ -2,8 +2,6 @@
 the answers without one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No launch names a release that is known to be older than the model."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor import engines

@@ -2,8 +2,6 @@
 tok/s has in it and TPOT has not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

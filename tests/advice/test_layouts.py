@@ -2,8 +2,6 @@
 GPUs are never slower, and llama.cpp's layers at the bandwidth of one card.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

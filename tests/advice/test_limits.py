@@ -1,7 +1,5 @@
 """Serving limits: what the memory gives for free, what the user sets, what nobody can serve."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One posterior, two bounds: a decision changes only where the posterior shown crosses one."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

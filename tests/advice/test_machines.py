@@ -2,8 +2,6 @@
 says what runs on each.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What may not change an answer, or may move it in one direction only, over drawn questions."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

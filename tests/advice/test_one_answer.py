@@ -2,8 +2,6 @@
 `compare`, `why-not`, `plan`, the HTTP API and the tools for agents say the same of a question.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

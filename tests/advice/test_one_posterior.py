@@ -1,7 +1,5 @@
 """One posterior decides: what is printed and what is decided never contradict each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

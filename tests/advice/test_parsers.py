@@ -1,7 +1,5 @@
 """Parsers of tools and of reasoning: the engine's own word for the model's format, or none."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor import engines, recommend

@@ -2,8 +2,6 @@
 road of every question.
 """
 
-from __future__ import annotations
-
 import random
 from math import ceil, exp
 from typing import Any

@@ -1,7 +1,5 @@
 """The prefix cache is on where it finds something again and that pays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 speculation alone, what loads.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

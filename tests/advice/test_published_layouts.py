@@ -2,8 +2,6 @@
 best, and how far is the ratio off?
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from itertools import combinations

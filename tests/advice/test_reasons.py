@@ -1,7 +1,5 @@
 """What was measured near a question beside what is expected: causes, limits and lengths by name."""
 
-from __future__ import annotations
-
 import re
 from statistics import median
 from types import SimpleNamespace

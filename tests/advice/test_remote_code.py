@@ -2,8 +2,6 @@
 nowhere else: it runs code of the repository.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor import recommend

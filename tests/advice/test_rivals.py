@@ -2,8 +2,6 @@
 two owners; else it is named with its price and the command that measures it.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

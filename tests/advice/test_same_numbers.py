@@ -1,7 +1,5 @@
 """`recommend`, `validate` and `predict` give the same numbers for the same configuration."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from functools import cache

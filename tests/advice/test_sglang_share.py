@@ -2,8 +2,6 @@
 handle_gpu_memory_settings), worked out by hand in MiB.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.advice import recommend, resolve

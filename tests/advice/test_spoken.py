@@ -2,8 +2,6 @@
 with the nearest words that are valid.
 """
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

@@ -2,8 +2,6 @@
 context that the model has, memory that is there, and files in which our own rules find no error.
 """
 
-from __future__ import annotations
-
 import random
 from functools import partial
 from math import ceil

@@ -2,8 +2,6 @@
 made up.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor import recommend

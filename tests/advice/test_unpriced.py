@@ -1,7 +1,5 @@
 """What no estimate has in it: memory that overflows by the drafter, layers behind a link."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

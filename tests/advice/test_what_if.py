@@ -2,8 +2,6 @@
 line says.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -9,8 +9,6 @@ and more rounds are measured where it has grown (`judge`). Wanted are at most 1.
 import cold, 0.7 for `validate` of a file alone, 0.13 warm, and at most 120 MB.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

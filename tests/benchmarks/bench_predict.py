@@ -8,8 +8,6 @@ than `MARGIN` times the recorded one.
 Wanted is at most 1 s of processor time each, on a machine that does nothing else.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Whatever stands in the options: an answer, or exit 2 with one sentence; never a traceback."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

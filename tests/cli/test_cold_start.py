@@ -2,8 +2,6 @@
 reports and other commands need.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -2,8 +2,6 @@
 as people write them, the version, Ctrl-C, the width, values that are misspelt.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -2,8 +2,6 @@
 finding wherever a file, a server or an option brings it: in JSON, YAML, CSV, a log, a launch.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

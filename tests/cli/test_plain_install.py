@@ -1,7 +1,5 @@
 """A plain install answers every question; what an extra brings is named where it is missing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the README shows is true: its generated parts, its commands, the files it names."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """`advisor recommend`, `compose` and `schema` as a user meets them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

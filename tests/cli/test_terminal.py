@@ -4,8 +4,6 @@ sequence, an override of the writing direction, an end of a line that is none of
 What such characters are is Unicode's word (general categories Cc, Cf, Zl, Zp, Cs, Co), not ours.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What a user names is opened with guards, by every command that opens something."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource

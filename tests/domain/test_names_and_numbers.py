@@ -1,7 +1,5 @@
 """Releases in their order, and how near a spelling must be."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.domain.spelling import letters_apart, nearest

@@ -1,7 +1,5 @@
 """Our normal distribution against the standard library's."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import pytest

@@ -1,7 +1,5 @@
 """Nothing that came from outside reaches a terminal as anything but visible characters."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

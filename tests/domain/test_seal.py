@@ -1,7 +1,5 @@
 """A generated file that is not what was generated is told when it is read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The compact catalogues: built from what they say, sound in themselves, and quick to ask."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -2,8 +2,6 @@
 keeps.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 

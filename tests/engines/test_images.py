@@ -1,7 +1,5 @@
 """Which images are a project's own release."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.engines.images import official_engine

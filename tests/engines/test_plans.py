@@ -2,8 +2,6 @@
 each release accepts.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from typing import Any

@@ -1,7 +1,5 @@
 """Golden readings: real command lines in, plan out. Most are from published deployments."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -2,8 +2,6 @@
 the names that it registers, or in the field of a configuration class.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor import engines, recommend, validate

@@ -7,8 +7,6 @@ The property of each: an answer or one AdvisorError of one visible line, in boun
 character, no formula and no secret in what is written. Failing inputs are kept under --keep.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -9,8 +9,6 @@ in. Every 50th reading is also judged by all rules, fixed and rendered. Prints t
 each distinct failure; failing inputs are kept under --keep.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

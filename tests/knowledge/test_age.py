@@ -1,7 +1,5 @@
 """The day of the facts and the newest releases are stated, and old facts are said to be old."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """--hw auto: what the vendors' tools print, and what we make of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.advice.resolve import facts_for_request

@@ -2,8 +2,6 @@
 was measured.
 """
 
-from __future__ import annotations
-
 import re
 from statistics import median
 

@@ -1,7 +1,5 @@
 """Values for what nobody states: each has a source, and an unknown architecture is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.domain.nouns import UnknownFact

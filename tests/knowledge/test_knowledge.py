@@ -2,8 +2,6 @@
 name the nearest.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import string

@@ -2,8 +2,6 @@
 the commands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

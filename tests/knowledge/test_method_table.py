@@ -2,8 +2,6 @@
 catalogue of the engine's arguments, and none left out.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from advisor import recommend

@@ -1,7 +1,5 @@
 """A model by its own file: the known one of its shape, else one of the file's own numbers."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Mapping

@@ -2,8 +2,6 @@
 reason.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """KV pools that vLLM 0.25.1 logged on one H200 (Qwen3.6-35B-A3B FP8), against the memory model."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.domain.nouns import Facts, Plan

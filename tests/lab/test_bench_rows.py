@@ -1,7 +1,5 @@
 """Step-cost points become measured runs."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bounds of a decision, chosen from left-out predictions."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -2,8 +2,6 @@
 must help, and cover.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,8 +2,6 @@
 with the artefact.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Folds done by several processes give what folds done one by one give, in the same order."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable

@@ -2,8 +2,6 @@
 step.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import shutil

@@ -1,7 +1,5 @@
 """An engine that a measurement started ends with it, however the measurement ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Training: repeatable, in step with data and code, and blind to what was left out."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is said of files that are fine, of files that are read in part, and of what nobody knows."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner, Result
 

@@ -2,8 +2,6 @@
 makes it fail: zero, negative, no number, or more than there can be.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import shlex

@@ -1,7 +1,5 @@
 """What a fix adds, in the manner of the place; how words are quoted; what a diff shows."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

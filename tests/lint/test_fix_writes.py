@@ -1,7 +1,5 @@
 """What `--fix` writes is the same file with another text, or it is not written at all."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -4,8 +4,6 @@ The shares are asserted, not the rows, so that the table can grow by what is not
 rows that fall short are printed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from pathlib import Path

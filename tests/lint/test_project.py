@@ -1,7 +1,5 @@
 """Settings of a project: which rules, hardware, load and releases its files are judged by."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ A file says nothing of hardware or load here. A new remark needs a judgement: is
 owner of the file would call right? At most one unfair remark in ten files, and no unfair error.
 """
 
-from __future__ import annotations
-
 import csv
 from functools import cache
 from pathlib import Path

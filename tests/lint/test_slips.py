@@ -2,8 +2,6 @@
 mended. The slips are made by rule, so that none of them was looked at when the rules were written.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """`validate` and its command: reports, formats, ignores, exit status, fixes and migration."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -6,8 +6,6 @@ named in the result. mutmut changes functions only, and leaves decorated ones al
 their decorator in the copy, and the numbers of modules (weights, thresholds) are doubled here.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import datetime

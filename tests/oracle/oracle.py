@@ -7,8 +7,6 @@ FOLDER` adds the findings on configurations that are not in the repository. Answ
 purpose are recorded again, with the reason in the commit.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import io

@@ -5,8 +5,6 @@ change adds, it pays for in the same room or says why in the commit that raises 
 the house is going (see the issue of the house; 58,000 lines in all).
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections import Counter

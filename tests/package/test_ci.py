@@ -2,8 +2,6 @@
 check; a missing program is named with the command that installs it; versions are pinned.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -3,8 +3,6 @@ the aliases of perf/arrays, which are (N,), or in the docstring. What a function
 said.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The property tests meet the same examples whatever ran before them, and others where asked."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

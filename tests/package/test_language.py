@@ -5,8 +5,6 @@ Read are the strings of the code (not names, keys or expressions), the help of t
 rules' docstrings, the page's templates, the facts of the rules, and the prose of the documentation.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -2,8 +2,6 @@
 folder of the package is in one.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

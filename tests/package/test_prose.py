@@ -1,7 +1,5 @@
 """No stage reads a sentence that another stage wrote: what it has to know is a field."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

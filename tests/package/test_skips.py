@@ -1,7 +1,5 @@
 """No test is skipped without a place where it runs: its reason names the stage of CI."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ Inside functions stand only numbers of mathematics, factors between units, and w
 or a logarithm finite.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

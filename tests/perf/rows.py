@@ -1,7 +1,5 @@
 """Rows that the tests of the physics begin from, and their points."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from advisor.perf import arrays as P

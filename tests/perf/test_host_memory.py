@@ -1,7 +1,5 @@
 """Experts in the machine's memory: one count of layers, and what a step pays for them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

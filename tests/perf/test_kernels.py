@@ -2,8 +2,6 @@
 do to the price of a step.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What ranks wait for each other, against published all-reduces (tests/perf/all_reduces.csv)."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The memory bill against two engines' own logs, and what must always hold."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

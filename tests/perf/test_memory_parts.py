@@ -1,7 +1,5 @@
 """The parts of a memory bill, each by its own arithmetic."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.advice.resolve import facts_for_request

@@ -1,7 +1,5 @@
 """Which experts `--override-tensor` moves: against Python's own matcher, and bounded for any."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The physics core: dimensions, monotonicity, reference values, and no NaN for any point."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

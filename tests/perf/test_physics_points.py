@@ -1,7 +1,5 @@
 """Reading plan points, and the stand-ins for what they do not know."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,8 +2,6 @@
 a share of the budget.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 

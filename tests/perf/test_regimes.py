@@ -1,7 +1,5 @@
 """A rule asks a formula about one case, the estimate about a table of them: both hear the same."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Each part of a step and of drafting by its own arithmetic: all other constants at nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

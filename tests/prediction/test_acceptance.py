@@ -1,7 +1,5 @@
 """Acceptance: the algebra, the prior's sense, and a measured acceptance as an update."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Fitting the constants: a rig that lies far off as a whole must not pull the others with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Size and sign of a gain as one distribution."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

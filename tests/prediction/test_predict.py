@@ -2,8 +2,6 @@
 imports.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import os

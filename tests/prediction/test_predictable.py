@@ -1,7 +1,5 @@
 """What the text calls not predictable is a field of the estimate, for every reader."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -2,8 +2,6 @@
 so that is how much sooner they can come, on every machine and by every way to ask.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from math import ceil

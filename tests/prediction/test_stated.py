@@ -2,8 +2,6 @@
 nothing gained.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

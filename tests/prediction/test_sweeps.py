@@ -1,7 +1,5 @@
 """A sweep of many different rows is what its rows are alone, however it is cut up and grouped."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

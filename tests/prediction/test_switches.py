@@ -1,7 +1,5 @@
 """Mechanisms that depend on a build: the prediction is a mixture of both states."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

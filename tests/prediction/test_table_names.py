@@ -1,7 +1,5 @@
 """What a table says wrongly, leaves out or cannot run: `predict` answers as `recommend` does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

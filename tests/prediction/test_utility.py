@@ -1,7 +1,5 @@
 """Expected utility of a speed-up: losses weigh more, and a doubtful gain is no answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -2,8 +2,6 @@
 the files show are reported. `classes.csv` names the codes that report a class of problem.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from functools import cache

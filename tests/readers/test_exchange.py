@@ -4,8 +4,6 @@ The right values are what the client of a named server owes its user: the key at
 and an end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -36,7 +34,7 @@ MODELS = b'{"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]}'
 class Handler(BaseHTTPRequestHandler):
     """Answers as `answer` says, and notes what came."""
 
-    answer: Callable[[Handler], None]
+    answer: Callable[["Handler"], None]
     seen: list[tuple[str, str | None]]
 
     def do_GET(self) -> None:
@@ -64,7 +62,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve(
-    answer: Callable[[Handler], None],
+    answer: Callable[["Handler"], None],
     secure: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """A server's address, and the (path, Authorization) of each request that it got."""
@@ -244,7 +242,7 @@ def test_an_answer_that_ends_early_is_none() -> None:
         client.get(url, "/metrics")
 
 
-def endless(event: bytes, pause: float = 0.0) -> Callable[[Handler], None]:
+def endless(event: bytes, pause: float = 0.0) -> Callable[["Handler"], None]:
     """A stream that says the same for ever."""
 
     def answer(handler: Handler) -> None:
@@ -364,7 +362,7 @@ def test_two_replicas_behind_a_router_are_named_and_summed() -> None:
 
 
 def test_a_stream_brings_twice_as_many_pieces_as_tokens_at_most() -> None:
-    def pieces(count: int) -> Callable[[Handler], None]:
+    def pieces(count: int) -> Callable[["Handler"], None]:
         event = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
         return lambda handler: handler.send(200, event * count + b"data: [DONE]\n\n")
 

@@ -1,7 +1,5 @@
 """Forms of public files of 2026 that no corpus holds: each was once read wrongly, or not at all."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.lint.validate import validate

@@ -2,8 +2,6 @@
 again.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.lint.validate import validate

@@ -1,7 +1,5 @@
 """Hostile input: a bounded time, one clear sentence, nothing executed, no secret shown."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """The GPU and the image that a document names beside its servers."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.lint.validate import validate

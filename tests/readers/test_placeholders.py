@@ -2,8 +2,6 @@
 plain word that cannot stand there stays an error.
 """
 
-from __future__ import annotations
-
 import random
 
 import pytest

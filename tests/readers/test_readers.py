@@ -2,8 +2,6 @@
 places.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.domain.nouns import Launch

@@ -1,7 +1,5 @@
 """A file is read alike whatever the hash seed, the order of the files and the garbage collector."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Secrets stay out of every output, told by their name, their place or their form."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import import_module

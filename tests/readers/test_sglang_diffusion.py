@@ -2,8 +2,6 @@
 server.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.readers import FileRead, read_text

@@ -1,7 +1,5 @@
 """Values that the file does not tell (`$SEQS`, `{{ .Values.seqs }}`): set, but unknown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

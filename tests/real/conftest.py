@@ -1,7 +1,5 @@
 """The real llama-server and its tiny model, for every test here that asks for them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -5,8 +5,6 @@ podman's quadlet generator, a strict Kubernetes validator, Ray Serve's own model
 `ADVISOR_SKIP` names its form.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

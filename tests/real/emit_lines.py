@@ -3,8 +3,6 @@ catalogued release, and every way of drafting of the models most served.
 `python -m tests.real.emit_lines`
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import chain, product

@@ -8,8 +8,6 @@ must give the intended k at every batch size. Canaries must be refused. The whee
 as in real_parsers.py.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

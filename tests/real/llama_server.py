@@ -5,8 +5,6 @@ binary are tried.
     python tests/real/llama_server.py path/to/llama-server < lines.jsonl
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -2,8 +2,6 @@
 answers and docker compose is found (`.ci/with-docker` brings both).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

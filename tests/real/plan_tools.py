@@ -2,8 +2,6 @@
 will read them, as deploy_tools does for one server; `.ci/deploy-tools` calls it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

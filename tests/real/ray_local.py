@@ -5,8 +5,6 @@ answers with them.
     python ray_local.py FILE RESULT
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -4,8 +4,6 @@ the file says, each gets what the launch says, and one chat is answered. `.ci/ra
     python -m tests.real.ray_serve RAY_PYTHON
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -9,8 +9,6 @@ the wheels deleted. All of it is kept under $ADVISOR_CACHE, else ~/.cache/adviso
 first run is slow.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -3,8 +3,6 @@ is set (`--spec-synth-rates`): what was set is what is reported. Nothing here de
 this machine is.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

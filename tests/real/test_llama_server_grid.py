@@ -2,8 +2,6 @@
 real with a tiny model: a request gets the context that the plan promises, on as many slots.
 """
 
-from __future__ import annotations
-
 import json
 import urllib.error
 from pathlib import Path

@@ -5,8 +5,6 @@ A compose file is brought up by docker compose, unchanged, where `places` finds 
 command line in it is run. The summary says which way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial

@@ -3,8 +3,6 @@ few hundred thousand random weights, and a vocabulary of bytes. llama-server loa
 noise, and drafts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The server is the one that `.ci/llama-server` builds. Where it is missing the te
 unless ADVISOR_EXPECT_LLAMA_SERVER is set, as in CI: then they fail.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -8,8 +8,6 @@ launched. Lengths and accepted drafts are drawn with a fixed seed. Stretches in 
 changes are jumped over, so a run costs a few milliseconds.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -2,8 +2,6 @@
 written it says what the plan means.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -2,8 +2,6 @@
 tests/update_examples.py`.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The first screen over drawn questions: every decision, goal and objective in 22 lines of 80."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

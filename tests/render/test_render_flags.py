@@ -1,7 +1,5 @@
 """Flags to append: one option a line, the same words as the launch."""
 
-from __future__ import annotations
-
 import shlex
 
 import advice_cases as cases

@@ -1,7 +1,5 @@
 """The JSON form follows its own schema, strictly."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

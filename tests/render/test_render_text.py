@@ -1,7 +1,5 @@
 """The text for a terminal: what the first screen carries, at every width, in every encoding."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

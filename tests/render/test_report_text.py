@@ -1,7 +1,5 @@
 """The text of a report: the marked line of the file, links, what was not asked, shared fixes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JSON of `advisor results` and `advisor ab` follows the schemas that `advisor schema` prints."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

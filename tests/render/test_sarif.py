@@ -1,7 +1,5 @@
 """The SARIF that is written is SARIF 2.1.0 by the schema of its standard."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -2,8 +2,6 @@
 user's own at a path that is there. Our own validator reads each file back.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

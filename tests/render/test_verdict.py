@@ -1,7 +1,5 @@
 """The second line of the first screen: what it says holds, and what it costs is said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import advice_cases as cases

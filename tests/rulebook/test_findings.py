@@ -5,8 +5,6 @@ the words that matter (numbers, names, flags), in their order. Of a case that st
 rule must say nothing.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Broken JSON on a command line, and edits inside of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.domain.nouns import Case, Flag, Span

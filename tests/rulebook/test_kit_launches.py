@@ -1,7 +1,5 @@
 """What rules ask of a launch: its options, devices, releases, memory, and where an edit goes."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

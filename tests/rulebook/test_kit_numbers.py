@@ -1,7 +1,5 @@
 """Numbers as people write them, as the engines' parsers read them, and the limits they have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

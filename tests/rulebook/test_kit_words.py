@@ -1,7 +1,5 @@
 """Which word a wrong one meant, and what names of models tell."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.knowledge import store as knowledge

@@ -1,7 +1,5 @@
 """Several switches of llama.cpp that became one option: --load-mode."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.lint import fixes

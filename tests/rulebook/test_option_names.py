@@ -1,7 +1,5 @@
 """Rules ask for options by the name under which a launch holds them; an alias would never match."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

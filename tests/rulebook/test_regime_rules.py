@@ -2,8 +2,6 @@
 compare with.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

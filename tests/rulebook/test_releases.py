@@ -1,7 +1,5 @@
 """The releases that a launch can be: cut by its model, its options and values, its image."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.domain.versions import parse_release

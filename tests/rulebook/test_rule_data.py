@@ -1,7 +1,5 @@
 """The data of the rules keep their schema, and a rule names only what stands there."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

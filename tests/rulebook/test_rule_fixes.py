@@ -2,8 +2,6 @@
 left to do after.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

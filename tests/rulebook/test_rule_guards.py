@@ -2,8 +2,6 @@
 silence one that speaks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rulebook: every declaration keeps its contract, every example and case does what it says."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ They are not asked for such a launch (rules/checking.py), so that they need not 
 they are.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -8,8 +8,6 @@ is a process of its own. Step times come from the same physics; everything else 
 prompts meet, what a class sees) is played, not computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

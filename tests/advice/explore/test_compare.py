@@ -1,7 +1,5 @@
 """Choices side by side, users within objectives, and why the answer has another k."""
 
-from __future__ import annotations
-
 import json
 import re
 

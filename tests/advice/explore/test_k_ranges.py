@@ -1,7 +1,5 @@
 """The best k per load: ranges without a gap, in words that the engines take."""
 
-from __future__ import annotations
-
 import json
 import random
 import shlex

@@ -1,7 +1,5 @@
 """Classes that share a server: closed formulas against an event-by-event simulation."""
 
-from __future__ import annotations
-
 from math import isclose, log
 
 import numpy as np

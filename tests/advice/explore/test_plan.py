@@ -1,7 +1,5 @@
 """A plan for a mix: one class is `recommend`, splits pay or are refused in words."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The compose file of a plan: its launches are sound, each class reaches its port through nginx."""
 
-from __future__ import annotations
-
 import http.client
 import http.server
 import json

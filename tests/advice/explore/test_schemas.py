@@ -2,8 +2,6 @@
 sweep's figures are those of `recommend` and `predict`.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A sweep answers each load as `recommend` does there, in one call, and says where curves cross."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 from typing import Any

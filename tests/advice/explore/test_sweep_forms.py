@@ -1,7 +1,5 @@
 """The forms of a sweep: text of 80 columns, and an SVG that says what it shows; golden in data."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a sweep says in sentences agrees with its table."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A client of the application without a socket. Not a test itself."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Every address gives the command line's answer: 200 random questions, reloaded."""
 
-from __future__ import annotations
-
 import html
 import json
 import random

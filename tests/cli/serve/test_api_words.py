@@ -2,8 +2,6 @@
 and that what is known does not wait for what is computed.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor

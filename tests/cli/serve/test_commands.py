@@ -1,7 +1,5 @@
 """Starting the servers: addresses and names, what is missing, what is taken."""
 
-from __future__ import annotations
-
 import socket
 import sys
 

@@ -1,7 +1,5 @@
 """What reaches the application: own names, own origin, bounded bodies; what leaves it: nothing."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Iterator

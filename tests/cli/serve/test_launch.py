@@ -2,8 +2,6 @@
 it: cost, energy, users within limits, which drafter.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

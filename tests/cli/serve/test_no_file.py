@@ -4,8 +4,6 @@ that is there and of one that is not, and nothing tells them apart.
 The addresses and fields are read from the application and the tools, so that a new one is tried.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What the pages say: the answer, the curve, a checked configuration, benchmark files, errors."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """The static copy: answers of the page, links that lead somewhere, nothing from elsewhere."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -2,8 +2,6 @@
 sentence.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -15,8 +15,6 @@ since the request (": at 0.06"), and lets that many measured requests (those wit
 together, so that a client on the server's clock measures the same on every machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

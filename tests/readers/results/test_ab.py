@@ -1,7 +1,5 @@
 """The verdict: comparable arms, noise that keeps equal arms equal, reasons, and the command."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

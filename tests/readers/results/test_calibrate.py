@@ -2,8 +2,6 @@
 look at a running server.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Loads other than so many requests at a time: conversations, shared prefixes, fixed rates."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

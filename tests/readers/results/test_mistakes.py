@@ -1,7 +1,5 @@
 """Mistakes that people make with `advisor ab`: each has its sentence."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an A/B measured comes back as the answer at its cell, whatever the run does not state."""
 
-from __future__ import annotations
-
 import json
 import random
 import shlex

@@ -2,8 +2,6 @@
 and releases print that no file of our own has. Numbers that a comment calls ours are not theirs.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Speculation must not change answers: engines that answer rightly, wrongly, and with noise."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

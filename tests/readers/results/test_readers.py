@@ -2,8 +2,6 @@
 everything else.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Receipts: what they hold, what they do not, and that what was measured comes back."""
 
-from __future__ import annotations
-
 import json
 import time
 from html.parser import HTMLParser
