@@ -22,7 +22,7 @@ from advisor.cli.serve import api, tools
 from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.question import check_fields
 from advisor.cli.serve.tools import LaunchArguments
-from advisor.domain.nouns import Advice, AdvisorError, Estimate
+from advisor.domain.nouns import Advice, AdvisorError, Estimate, Interval
 
 MACHINES = (
     "gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200",
@@ -86,17 +86,19 @@ def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, P
 def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
     """By how much each row and its question differ, in log speed-up, the worst first."""
     rows: list[dict[str, str]] = []
-    said: list[float] = []
+    said: list[Interval] = []
     for asked, points in answers(count, seed):
         row = {ROW_NAMES[name]: str(value) for name, value in asked.items()}
         for k in {min(points), max(points)}:
             for metric, field in METRICS.items():
                 spec = {"spec_method": points[k].method, "k": str(k), "speedup_metric": metric}
                 rows.append(row | spec)
-                said.append(getattr(points[k], field).speedup.p50)
+                said.append(getattr(points[k], field).speedup)
     assert len(rows) > 2 * count
-    told = [found["speedup_p50"] for found in predict(rows)]
-    apart = [abs(log(row / question)) for row, question in zip(told, said, strict=True)]
+    apart = [
+        max(abs(log(row[f"speedup_{name}"] / getattr(own, name))) for name in ("p10", "p50", "p90"))
+        for row, own in zip(predict(rows), said, strict=True)
+    ]
     return sorted(zip(apart, rows, strict=True), key=lambda pair: -pair[0])
 
 

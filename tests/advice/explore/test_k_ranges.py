@@ -81,27 +81,15 @@ def crossing_sweep(engine: str, **more: object) -> Sweep:
     answered = []
     for load in found.loads:
         good = load.request.concurrency <= 32
-        gain = Interval(p10=1.1, p50=1.3, p90=1.5) if good else Interval(p10=0.8, p50=0.9, p90=1.0)
-        points = tuple(
-            p
-            if p.k == 0
-            else p.model_copy(
-                update={
-                    "gain": gain if p.k == 3 else Interval(p10=0.9, p50=1.01, p90=1.1),
-                    "utility": (0.4 if good else -0.3) if p.k == 3 else 0.01,
-                    "forbidden_by": (),
-                }
-            )
-            for p in load.points
-        )
-        changed = load.model_copy(
-            update={
-                "points": points,
-                "decision": "on" if good else "off",
-                "best_k": 3,
-                "best_method": "mtp",
-            }
-        )
+        best = (1.1, 1.3, 1.5, 0.4) if good else (0.8, 0.9, 1.0, -0.3)
+        points = [point for point in load.points if point.k == 0]
+        for point in (point for point in load.points if point.k):
+            p10, p50, p90, utility = best if point.k == 3 else (0.9, 1.01, 1.1, 0.01)
+            gain = Interval(p10=p10, p50=p50, p90=p90)
+            change = {"gain": gain, "utility": utility, "forbidden_by": ()}
+            points.append(point.model_copy(update=change))
+        change = {"points": tuple(points), "decision": "on" if good else "off"}
+        changed = load.model_copy(update=change | {"best_k": 3, "best_method": "mtp"})
         answered.append(LoadFacts(changed, bare_facts(load.request)))
     loads = tuple(row.load for row in answered)
     return found.model_copy(update={"loads": loads, "k_ranges": k_ranges(answered)})
@@ -186,13 +174,7 @@ def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
     assert len(text.splitlines()) <= 26 and "1 to 32 requests" in text.replace("\n", " ")
 
 
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        ("9..3", "smaller number"),
-        ("0..64", "from 1 to"),
-    ],
-)
+@pytest.mark.parametrize(("words", "part"), [("9..3", "smaller number"), ("0..64", "from 1 to")])
 def test_a_range_that_cannot_be_answered_is_one_sentence(words: str, part: str) -> None:
     ran = run("recommend", "--hw", "gb10", "--concurrency", *words.split())
     assert ran.code == 2 and part in ran.err and not ran.out

@@ -16,6 +16,7 @@ from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.layout import Paper, number
 from advisor.render.schema import named_schema
 from tests.advice.explore.test_sweep import questions
+from tests.tables import fields
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -60,45 +61,27 @@ def test_a_mix_of_one_class_is_what_recommend_answers(asked: Request) -> None:
 
 
 def mixes(count: int, seed: int) -> list[WorkMix]:
+    """Two or three classes on a machine, as words of `hardware gpus interconnect`."""
     draw = random.Random(seed)
+    machines = ("gb10", "h100", "h100 2 nvlink", "h200 4 nvlink", "rtx5090", "rtx3090", "b200",
+                "rtx3090 2 pcie", "mi300x", "apple-m4-max", "strix-halo")  # fmt: skip
     made = []
     for _ in range(count):
-        classes = []
-        for i in range(draw.randint(2, 3)):
-            classes.append(
-                WorkClass(
-                    name=f"c{i}",
-                    ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
-                    output_tokens=draw.choice((64, 256, 1024)),
-                    concurrency=draw.choice((1, 2, 4, 8, 16, 64)),
-                )
+        classes = tuple(
+            WorkClass(
+                name=f"c{i}", ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
+                output_tokens=draw.choice((64, 256, 1024)),
+                concurrency=draw.choice((1, 2, 4, 8, 16, 64)),
             )
-        hardware, gpus, link = draw.choice(
-            (
-                ("gb10", 1, None),
-                ("h100", 1, None),
-                ("h100", 2, "nvlink"),
-                ("h200", 4, "nvlink"),
-                ("rtx5090", 1, None),
-                ("rtx3090", 1, None),
-                ("rtx3090", 2, "pcie"),
-                ("mi300x", 1, None),
-                ("apple-m4-max", 1, None),
-                ("strix-halo", 1, None),
-                ("b200", 1, None),
-            )
-        )
+            for i in range(draw.randint(2, 3))
+        )  # fmt: skip
+        hardware, gpus, link = (*draw.choice(machines).split(), "1", None)[:3]
+        model = draw.choice(("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-9b"))
+        engine = draw.choice((None, None, "vllm", "sglang", "llama-server"))
+        asked = {"hardware": hardware, "gpus": int(gpus), "model": model, "classes": classes}
+        asked |= {"interconnect": link} if gpus != "1" else {}
         made.append(
-            WorkMix(
-                hardware=hardware,
-                gpus=gpus,
-                interconnect=link,
-                model=draw.choice(("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-9b")),
-                engine=draw.choice((None, None, "vllm", "sglang", "llama-server"))
-                if hardware not in ("apple-m4-max", "strix-halo")
-                else None,
-                classes=tuple(classes),
-            )
+            WorkMix(**asked, engine=None if hardware in ("apple-m4-max", "strix-halo") else engine)
         )
     return made
 
@@ -176,20 +159,10 @@ def test_a_split_that_gains_nothing_is_refused_in_words(
 
 
 def test_objectives_can_decide_for_a_split() -> None:
-    made = plan_mix(
-        WorkMix(
-            hardware="h100",
-            gpus=2,
-            interconnect="nvlink",
-            model="qwen3.6-27b",
-            classes=(
-                WorkClass(
-                    name="chat", concurrency=16, ctx_tokens=512, max_tpot_ms=25.0, goal="tpot"
-                ),
-                WorkClass(name="docs", concurrency=32, ctx_tokens=32768, goal="throughput"),
-            ),
-        )
-    )
+    chat = fields("name=chat concurrency=16 ctx_tokens=512 max_tpot_ms=25.0 goal=tpot")
+    docs = fields("name=docs concurrency=32 ctx_tokens=32768 goal=throughput")
+    server = fields("hardware=h100 gpus=2 interconnect=nvlink model=qwen3.6-27b")
+    made = plan_mix(WorkMix(**server, classes=(WorkClass(**chat), WorkClass(**docs))))
     one = next(x for x in made.layouts if x.kind == "off")
     assert made.best.kind == "gpus" and made.best.objectives_met > one.objectives_met
     assert sum(server.gpus for server in made.best.instances) == 2

@@ -22,6 +22,7 @@ from advisor.advice.explore.mix_plan import plan_mix
 from advisor.lint.validate import validate
 from advisor.render.deploy.router import Route, nginx_conf
 from advisor.render.explore.plan_compose import plan_compose
+from tests.tables import fields
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
@@ -34,19 +35,10 @@ def spark() -> MixPlan:
 
 @pytest.fixture(scope="module")
 def two_gpus() -> MixPlan:
-    return plan_mix(
-        WorkMix(
-            hardware="h100",
-            gpus=2,
-            interconnect="nvlink",
-            model="qwen3.6-27b",
-            engine="vllm",
-            classes=(
-                WorkClass(name="chat", concurrency=16, ctx_tokens=512, workload="chat"),
-                WorkClass(name="docs", concurrency=32, ctx_tokens=16384, workload="rag"),
-            ),
-        )
-    )
+    chat = fields("name=chat concurrency=16 ctx_tokens=512 workload=chat")
+    docs = fields("name=docs concurrency=32 ctx_tokens=16384 workload=rag")
+    server = fields("hardware=h100 gpus=2 interconnect=nvlink model=qwen3.6-27b engine=vllm")
+    return plan_mix(WorkMix(**server, classes=(WorkClass(**chat), WorkClass(**docs))))
 
 
 def with_layout(made: MixPlan, kind: str) -> MixPlan:

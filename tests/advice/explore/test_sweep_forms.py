@@ -13,6 +13,7 @@ from advisor.domain.nouns import Request
 from advisor.render.explore.chart import charts, crossings
 from advisor.render.explore.text import sweep_text
 from advisor.render.layout import Paper
+from tests.tables import words
 
 SVG = "{http://www.w3.org/2000/svg}"
 LOADS = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -33,14 +34,8 @@ def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None
         free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
         assert max(map(len, free)) <= width, width
     text = sweep_text(small_sweep)
-    for word in (
-        "k=1",
-        "o measured",
-        "requests at once",
-        "80 % interval",
-        "[seed000]",
-        "one fixed k",
-    ):
+    drawn = ("k=1", "o measured", "requests at once", "80 % interval", "[seed000]", "one fixed k")
+    for word in drawn:
         assert word in text
     assert sweep_text(small_sweep, Paper(unicode=False)).isascii()
 
@@ -53,15 +48,7 @@ def test_every_curve_and_pair_is_in_the_plot(small_sweep: Sweep) -> None:
 
 
 def test_command_draws_without_colour_when_piped() -> None:
-    run = [
-        sys.executable,
-        "-c",
-        "from advisor.cli.app import main; main()",
-        "sweep",
-        "--hw",
-        "gb10",
-    ]
-    run += ["--vary", "concurrency=1..16"]
+    run = [sys.executable, "-m", "advisor", *words("sweep --hw gb10 --vary concurrency=1..16")]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert "\x1b" not in done.stdout and "requests at once" in done.stdout
 
