@@ -73,19 +73,10 @@ FACTS = Facts(
 
 def plan(k: int = 2, **changes: object) -> Plan:
     """A vLLM plan for the GB10; k = 0 means without speculation."""
-    base = Plan(
-        engine="vllm",
-        engine_version="0.33.0",
-        model=REPOSITORY,
-        method="mtp" if k else "none",
-        k=k,
-        prefix_caching=False,
-        max_num_seqs=32,
-        max_num_batched_tokens=8192,
-        max_model_len=4096,
-        memory_fraction=0.85,
-        reasoning_parser="qwen3",
-    )
+    base = Plan(engine="vllm", engine_version="0.33.0", model=REPOSITORY,
+                method="mtp" if k else "none", k=k, prefix_caching=False, max_num_seqs=32,
+                max_num_batched_tokens=8192, max_model_len=4096, memory_fraction=0.85,
+                reasoning_parser="qwen3")  # fmt: skip
     return base.model_copy(update=changes)
 
 
@@ -146,17 +137,11 @@ REASONS = (
         sources=("perf_model", "seed000"),
         weight=2.0,
     ),
-    Reason(
-        text="A clean measured pair covers this case: +24.2 % output tok/s, TTFT -56.7 %",
-        sources=("seed000",),
-        weight=3.0,
-    ),
-    Reason(
-        text="The draft head adds 0.79 GiB and one state slot per draft position",
-        sources=("gpu_notes",),
-        weight=1.0,
-    ),
-)
+    Reason(text="A clean measured pair covers this case: +24.2 % output tok/s, TTFT -56.7 %",
+           sources=("seed000",), weight=3.0),
+    Reason(text="The draft head adds 0.79 GiB and one state slot per draft position",
+           sources=("gpu_notes",), weight=1.0),
+)  # fmt: skip
 CHANGES = (
     "acceptance length below 1.9 tokens a step (now 2.43), for example creative text at a high "
     "temperature",
@@ -208,12 +193,8 @@ def measure() -> Advice:
 
 def no_method() -> Advice:
     """A model without any speculative method."""
-    return off(
-        **dict.fromkeys(("candidate", "estimate", "launch_on")),
-        findings=(),
-        would_change=(),
-        evidence_newest="",
-    )
+    return off(**dict.fromkeys(("candidate", "estimate", "launch_on")), findings=(),
+               would_change=(), evidence_newest="")  # fmt: skip
 
 
 def hostile(name: str, env: dict[str, str] | None = None) -> Advice:

@@ -36,14 +36,8 @@ HARDWARE = (
     ("rx7900xtx", 1, None),
     ("v100", 1, None),
 )
-MODELS = (
-    "qwen3.6-35b-a3b",
-    "qwen3.6-27b",
-    "qwen3.5-35b-a3b",
-    "qwen3.5-122b-a10b",
-    "qwen3-next-80b-a3b",
-    "qwen3.5-9b",
-)
+MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-35b-a3b", "qwen3.5-122b-a10b",
+          "qwen3-next-80b-a3b", "qwen3.5-9b")  # fmt: skip
 GOALS = ("balanced", "throughput", "tpot", "ttft")
 LOADS = (
     (1, 2048),

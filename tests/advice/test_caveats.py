@@ -132,14 +132,10 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
         {"hardware": "h100", "model": "qwen3.6-35b-a3b"},  # fits
         {"hardware": "gb10", "model": "deepseek-v3"},  # the card's memory is the system's
         {"hardware": "rtx5060ti", "model": "qwen3.6-27b"},  # dense
-        {
-            "hardware": "rtx5060ti",
-            "model": "qwen3.6-35b-a3b",
-            "gpus": 2,
-            "engine": "llama-server",
-        },  # counts from the first card
+        {"hardware": "rtx5060ti", "model": "qwen3.6-35b-a3b", "gpus": 2,
+         "engine": "llama-server"},  # counts from the first card
     ],
-)
+)  # fmt: skip
 def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> None:
     assert offload.offload(facts_for_request(Request(**asked))) is None
 
@@ -360,13 +356,8 @@ def test_sixteen_of_eight_a_machine_are_two_machines(engine: str, ranks: tuple[i
     the layers where the release drafts so (vLLM 0.30 on).
     """
     name, _, version = engine.partition("@")
-    made = recommend(
-        hardware="h100",
-        gpus=16,
-        model="deepseek-v3.1",
-        engine=name,
-        engine_version=version or None,
-    )
+    made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", engine=name,
+                     engine_version=version or None)  # fmt: skip
     assert (made.plan.tp, made.plan.pp) == ranks and "--nnodes 2" in made.launch.text
     assert ("--pipeline-parallel-size 2" in made.launch.text) == (ranks == (8, 2))
     assert "--node-rank 0" in made.launch.text
@@ -381,14 +372,8 @@ def test_stages_are_priced_as_one_machine_that_takes_turns() -> None:
     """
 
     def plain(gpus: int, concurrency: int) -> float:
-        request = Request(
-            hardware="h200",
-            gpus=gpus,
-            model="deepseek-v3.1",
-            quant="fp8",
-            engine="vllm",
-            concurrency=concurrency,
-        )
+        request = Request(hardware="h200", gpus=gpus, model="deepseek-v3.1", quant="fp8",
+                          engine="vllm", concurrency=concurrency)  # fmt: skip
         facts = facts_for_request(request)
         plan = propose.with_method(facts, propose.base_plan(facts, (gpus, 1)), "mtp", 1)
         assert (plan.tp, plan.pp) == (8, gpus // 8)

@@ -51,15 +51,11 @@ def estimate(
     spread: float = 1.1, basis: str = "interpolated", tpot_ms: float = 10.0, ttft_ms: float = 500.0,
     terms: dict[str, float] | None = None,
 ) -> Estimate:  # fmt: skip
-    return Estimate(
-        output_tok_s=metric(gain, spread, 100.0, down=False),
-        tpot_ms=metric(tpot if tpot is not None else gain, spread, tpot_ms),
-        ttft_ms=metric(ttft, spread, ttft_ms),
-        accepted_length=Interval(p10=1.5, p50=2.0, p90=2.5),
-        p_gain=p_gain,
-        basis=basis,
-        terms=terms or {},
-    )
+    return Estimate(output_tok_s=metric(gain, spread, 100.0, down=False),
+                    tpot_ms=metric(tpot if tpot is not None else gain, spread, tpot_ms),
+                    ttft_ms=metric(ttft, spread, ttft_ms),
+                    accepted_length=Interval(p10=1.5, p50=2.0, p90=2.5), p_gain=p_gain,
+                    basis=basis, terms=terms or {})  # fmt: skip
 
 
 def plan(k: int) -> Plan:

@@ -66,13 +66,8 @@ def test_every_drafter_has_known_sources_engines_and_releases() -> None:
             assert since in adapter.versions, (
                 f"{drafter.repository}: {engine} {since} is not catalogued"
             )
-            plan = Plan(
-                engine=engine,
-                engine_version=since,
-                method=drafter.method,
-                k=1,
-                draft_model=drafter.repository,
-            )
+            plan = Plan(engine=engine, engine_version=since, method=drafter.method, k=1,
+                        draft_model=drafter.repository)  # fmt: skip
             assert adapter.to_launch(plan), f"{engine} {since} has no path for {drafter.method}"
         assert set(drafter.env) <= set(drafter.engines) and "/" in drafter.target
 
@@ -102,13 +97,8 @@ def test_measured_sources_are_not_renamed() -> None:
     assert not {name for name in used & measured if name in listed}
 
 
-GOOD = {
-    "method": "eagle3",
-    "repository": "a/b",
-    "target": "c/d",
-    "engines": {"vllm": "0.19.1"},
-    "sources": ["s"],
-}
+GOOD = {"method": "eagle3", "repository": "a/b", "target": "c/d", "engines": {"vllm": "0.19.1"},
+        "sources": ["s"]}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -149,19 +139,13 @@ def facts(**asked: Any) -> Facts:
     ("model", "named", "repository"),
     [
         ("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B-FP8", "AngelSlim/Qwen3-a3B_eagle3"),
-        (
-            "qwen3-30b-a3b",
-            "Qwen/Qwen3-30B-A3B-Instruct-2507",
-            "RedHatAI/Qwen3-30B-A3B-Instruct-2507-speculator.eagle3",
-        ),
-        (
-            "qwen3-235b-a22b",
-            "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8",
-            "RedHatAI/Qwen3-235B-A22B-Instruct-2507-speculator.eagle3",
-        ),
+        ("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B-Instruct-2507",
+         "RedHatAI/Qwen3-30B-A3B-Instruct-2507-speculator.eagle3"),
+        ("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8",
+         "RedHatAI/Qwen3-235B-A22B-Instruct-2507-speculator.eagle3"),
         ("qwen3-235b-a22b", "me/something-else", "RedHatAI/Qwen3-235B-A22B-speculator.eagle3"),
     ],
-)
+)  # fmt: skip
 def test_the_variant_decides(model: str, named: str, repository: str) -> None:
     found = drafters.pick(facts(model=model, engine="vllm", gpus=8), "eagle3", named)
     assert found.repository == repository
@@ -237,28 +221,19 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
         ),
         (
             {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "engine": "sglang"},
-            [
-                "--speculative-algorithm EAGLE3",
-                "lmsys/SGLang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge",
-                "--speculative-num-steps K",
-                "--speculative-eagle-topk 1",
-                "--speculative-num-draft-tokens K1",
-            ],
+            ["--speculative-algorithm EAGLE3",
+             "lmsys/SGLang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge", "--speculative-num-steps K",
+             "--speculative-eagle-topk 1", "--speculative-num-draft-tokens K1"],
         ),
         (
             {"hardware": "h100", "model": "gpt-oss-120b", "engine": "vllm", "concurrency": 8},
-            [
-                '"method":"eagle3","model":"RedHatAI/gpt-oss-120b-speculator.eagle3"',
-                "--no-enable-prefix-caching",
-            ],
+            ['"method":"eagle3","model":"RedHatAI/gpt-oss-120b-speculator.eagle3"',
+             "--no-enable-prefix-caching"],
         ),
         (
             {"hardware": "gb10", "model": "gpt-oss-120b", "engine": "sglang"},
-            [
-                "--speculative-algorithm",
-                "--speculative-draft-model-path",
-                "--speculative-num-draft-tokens K1",
-            ],
+            ["--speculative-algorithm", "--speculative-draft-model-path",
+             "--speculative-num-draft-tokens K1"],
         ),
         (
             {"hardware": "rtx3090", "model": "qwen3-8b", "engine": "vllm"},
@@ -266,14 +241,12 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
         ),
         (
             fields("hardware=rtx4090 model=qwen3-8b engine=sglang thinking=False method=dflash"),
-            [
-                "--speculative-algorithm DFLASH",
-                "--speculative-draft-model-path z-lab/Qwen3-8B-DFlash-b16",
-                "--speculative-num-draft-tokens K1",
-            ],
+            ["--speculative-algorithm DFLASH",
+             "--speculative-draft-model-path z-lab/Qwen3-8B-DFlash-b16",
+             "--speculative-num-draft-tokens K1"],
         ),
     ],
-)
+)  # fmt: skip
 def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -> None:
     advice = recommend(**asked)
     argv = " ".join(advice.launch_on.argv)
@@ -313,58 +286,29 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason", "change"),
     [
-        (
-            {"model": "phi-4", "gpus": 4},
-            "no drafter of it is listed here",
-            "a drafter for this model",
-        ),
-        (
-            {"model": "qwen3-14b", "engine": "llama-server"},
-            "none for llama-server",
-            "--engine vllm",
-        ),
-        (
-            fields("model=kimi-k2.5 engine=vllm engine_version=0.19.1 gpus=8 method=dflash"),
-            "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on",
-            "vllm 0.24.0 or newer",
-        ),
-        (
-            {"model": "qwen3-8b", "engine": "vllm", "method": "dflash"},
-            "say --no-thinking",
-            "--no-thinking, for which",
-        ),
-        (
-            {"model": "gemma-4-31b", "engine": "sglang", "engine_version": "0.5.11"},
-            "sglang takes from 0.5.12 on",
-            "sglang 0.5.12",
-        ),
-        (
-            {"model": "gemma-4-12b", "engine": "sglang", "engine_version": "0.5.13"},
-            "sglang takes from 0.5.14 on",
-            "sglang 0.5.14",
-        ),
-        (
-            {"model": "gemma-4-31b", "engine": "llama-server", "engine_version": "b9553"},
-            "llama-server takes from b10448 on",
-            "llama-server b10448",
-        ),
-        (
-            {"model": "someone/gemma-4-31B-it-GGUF", "engine": "llama-server"},
-            "name one with --spec-draft-model",
-            "a drafter for this model",
-        ),
-        (
-            {"model": "qwen3.6-27b", "method": "eagle3"},
-            "EAGLE-3 was requested: no drafter of it is listed here",
-            "another --method than eagle3",
-        ),
-        (
-            {"model": "qwen3-8b", "method": "mtp"},
-            "MTP was requested: Qwen3-8B has no MTP head",
-            "another --method than mtp",
-        ),
+        ({"model": "phi-4", "gpus": 4}, "no drafter of it is listed here",
+         "a drafter for this model"),
+        ({"model": "qwen3-14b", "engine": "llama-server"}, "none for llama-server",
+         "--engine vllm"),
+        (fields("model=kimi-k2.5 engine=vllm engine_version=0.19.1 gpus=8 method=dflash"),
+         "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on", "vllm 0.24.0 or newer"),
+        ({"model": "qwen3-8b", "engine": "vllm", "method": "dflash"}, "say --no-thinking",
+         "--no-thinking, for which"),
+        ({"model": "gemma-4-31b", "engine": "sglang", "engine_version": "0.5.11"},
+         "sglang takes from 0.5.12 on", "sglang 0.5.12"),
+        ({"model": "gemma-4-12b", "engine": "sglang", "engine_version": "0.5.13"},
+         "sglang takes from 0.5.14 on", "sglang 0.5.14"),
+        ({"model": "gemma-4-31b", "engine": "llama-server", "engine_version": "b9553"},
+         "llama-server takes from b10448 on", "llama-server b10448"),
+        ({"model": "someone/gemma-4-31B-it-GGUF", "engine": "llama-server"},
+         "name one with --spec-draft-model", "a drafter for this model"),
+        ({"model": "qwen3.6-27b", "method": "eagle3"},
+         "EAGLE-3 was requested: no drafter of it is listed here",
+         "another --method than eagle3"),
+        ({"model": "qwen3-8b", "method": "mtp"}, "MTP was requested: Qwen3-8B has no MTP head",
+         "another --method than mtp"),
     ],
-)
+)  # fmt: skip
 def test_without_one_the_answer_says_what_would_change_it(
     asked: dict[str, Any], reason: str, change: str
 ) -> None:
@@ -431,15 +375,9 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
     gpus, hardware = (8, "b300") if large else (2, "h200")
     quant = knowledge.quant_from_text(drafter.target)
     for version in releases(engine, drafter.engines[engine]):
-        asked = {
-            "model": ident,
-            "engine": engine,
-            "engine_version": version,
-            "gpus": gpus,
-            "thinking": drafter.thinking,
-            "hardware": hardware,
-            "quant": quant.id if quant is not None else None,
-        }
+        asked = {"model": ident, "engine": engine, "engine_version": version, "gpus": gpus,
+                 "thinking": drafter.thinking, "hardware": hardware,
+                 "quant": quant.id if quant is not None else None}  # fmt: skip
         known = facts(**asked, method=drafter.method, concurrency=4)
         base = propose.base_plan(known, (gpus, 1))
         k = methods.k_values(known, drafter.method)[-1]

@@ -12,13 +12,8 @@ SHARES = [step / 20 for step in range(20)]
 
 
 def ask(share: float, tokens: int, hardware: str = "h100", concurrency: int = 64) -> Advice:
-    return recommend(
-        hardware=hardware,
-        concurrency=concurrency,
-        ctx_tokens=tokens,
-        prefix_share=share,
-        what_if=False,
-    )
+    return recommend(hardware=hardware, concurrency=concurrency, ctx_tokens=tokens,
+                     prefix_share=share, what_if=False)  # fmt: skip
 
 
 @pytest.mark.parametrize(

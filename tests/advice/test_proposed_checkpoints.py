@@ -24,12 +24,8 @@ from tests.tables import fields
 
 @pytest.mark.parametrize("quant", ["awq-int4", "fp8", "bf16"])
 def test_a_model_with_an_assistant_is_served_from_one_repository_in_both_arms(quant: str) -> None:
-    made = recommend(
-        hardware="a100-80gb" if quant != "fp8" else "h100",
-        engine="vllm",
-        model="gemma-4-26b-a4b",
-        quant=quant,
-    )
+    made = recommend(hardware="a100-80gb" if quant != "fp8" else "h100", engine="vllm",
+                     model="gemma-4-26b-a4b", quant=quant)  # fmt: skip
     assert made.candidate.method == "mtp" and made.launch_on is not None
     assert made.candidate.model == made.plan.model and not str(made.plan.model).startswith(
         PLACEHOLDER_ORG
@@ -39,28 +35,20 @@ def test_a_model_with_an_assistant_is_served_from_one_repository_in_both_arms(qu
 @pytest.mark.parametrize(
     ("asked", "repository"),
     [
-        (
-            {"hardware": "rtx5090", "engine": "llama-server", "model": "gpt-oss-20b"},
-            "ggml-org/gpt-oss-20b-GGUF",
-        ),
-        (
-            {"hardware": "a100-80gb", "engine": "llama-server", "model": "gpt-oss-120b"},
-            "ggml-org/gpt-oss-120b-GGUF",
-        ),
-        (
-            {"hardware": "rtx5090", "engine": "llama-server", "model": "gemma-4-31b"},
-            "unsloth/gemma-4-31B-it-GGUF:Q4_K_M",
-        ),
+        ({"hardware": "rtx5090", "engine": "llama-server", "model": "gpt-oss-20b"},
+         "ggml-org/gpt-oss-20b-GGUF"),
+        ({"hardware": "a100-80gb", "engine": "llama-server", "model": "gpt-oss-120b"},
+         "ggml-org/gpt-oss-120b-GGUF"),
+        ({"hardware": "rtx5090", "engine": "llama-server", "model": "gemma-4-31b"},
+         "unsloth/gemma-4-31B-it-GGUF:Q4_K_M"),
         ({"hardware": "h100", "model": "gemma-4-31b"}, "RedHatAI/gemma-4-31B-it-FP8-dynamic"),
-        (
-            {"hardware": "h100", "model": "llama-3.1-8b"},
-            "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic",
-        ),
+        ({"hardware": "h100", "model": "llama-3.1-8b"},
+         "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic"),
         ({"hardware": "rtx4090", "model": "qwen3-32b"}, "Qwen/Qwen3-32B-AWQ"),
         ({"hardware": "rtx3090", "model": "qwen3-32b"}, "Qwen/Qwen3-32B-GGUF:Q4_K_M"),
         ({"hardware": "apple-m4-max", "model": "qwen3-8b"}, "Qwen/Qwen3-8B-GGUF:Q4_K_M"),
     ],
-)
+)  # fmt: skip
 def test_popular_models_are_named_and_not_left_to_the_reader(
     asked: dict[str, Any], repository: str
 ) -> None:
@@ -286,18 +274,10 @@ def test_neither_default_nor_way_out_names_what_nobody_publishes(
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "glm-4.6v",
-        "glm-4.6-flash",
-        "glm-4.5v",
-        "glm-4.7-air",
-        "phi-4-mini-reasoning",
-        "qwen3-next-80b-a3b-thinking",
-        "deepseek-v3.1-terminus",
-        "zai-org/GLM-4.6V",
-        "microsoft/Phi-4-multimodal-instruct",
-    ],
-)
+    ["glm-4.6v", "glm-4.6-flash", "glm-4.5v", "glm-4.7-air", "phi-4-mini-reasoning",
+     "qwen3-next-80b-a3b-thinking", "deepseek-v3.1-terminus", "zai-org/GLM-4.6V",
+     "microsoft/Phi-4-multimodal-instruct"],
+)  # fmt: skip
 def test_a_name_that_says_more_than_a_known_one_is_another_model(name: str) -> None:
     with pytest.raises(UnknownFact, match="did you mean"):
         recommend(hardware="h200", gpus=8, model=name)

@@ -74,14 +74,8 @@ def test_the_same_launch_is_told_by_validate() -> None:
 
 @pytest.mark.parametrize("goal", ["balanced", "throughput", "tpot"])
 def test_layers_behind_a_link_of_llama_server_are_measured(goal: str) -> None:
-    made = recommend(
-        hardware="gb10",
-        gpus=2,
-        interconnect="ethernet",
-        engine="llama-server",
-        model="qwen3.5-122b-a10b",
-        goal=goal,
-    )
+    made = recommend(hardware="gb10", gpus=2, interconnect="ethernet", engine="llama-server",
+                     model="qwen3.5-122b-a10b", goal=goal)  # fmt: skip
     assert (made.decision, made.decided_by) == ("measure", "unpriced")
     assert "is not predicted" in made.reasons[0].text
     assert made.reasons[0].sources == ("gfx1200rpc",)

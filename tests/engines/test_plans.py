@@ -157,14 +157,8 @@ def test_what_a_release_does_not_know_is_never_written(
 
 def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() -> None:
     adapter = engines.get("sglang")
-    plan = Plan(
-        engine="sglang",
-        engine_version="0.5.10",
-        model="Qwen/Qwen3.6-35B-A3B-FP8",
-        method="mtp",
-        k=3,
-        prefix_caching=True,
-    )
+    plan = Plan(engine="sglang", engine_version="0.5.10", model="Qwen/Qwen3.6-35B-A3B-FP8",
+                method="mtp", k=3, prefix_caching=True)  # fmt: skip
     launch = adapter.to_launch(plan)
     assert ("--mamba-scheduler-strategy", "extra_buffer") in [
         (f.name, f.value) for f in launch.flags

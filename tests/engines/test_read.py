@@ -226,16 +226,9 @@ def test_golden(engine: str, text: str, version: str | None, expected: dict[str,
 
 
 def test_env_of_llama_server_comes_before_the_command_line() -> None:
-    launch = read(
-        "llama-server",
-        "llama-server -np 2",
-        "0.5.0",
-        LLAMA_ARG_N_PARALLEL="8",
-        LLAMA_ARG_SPEC_TYPE="draft-mtp",
-        LLAMA_ARG_NO_CACHE_PROMPT="1",
-        LLAMA_ARG_HF_REPO="u/q",
-        HF_TOKEN="x",
-    )
+    launch = read("llama-server", "llama-server -np 2", "0.5.0", LLAMA_ARG_N_PARALLEL="8",
+                  LLAMA_ARG_SPEC_TYPE="draft-mtp", LLAMA_ARG_NO_CACHE_PROMPT="1",
+                  LLAMA_ARG_HF_REPO="u/q", HF_TOKEN="x")  # fmt: skip
     plan = engines.get("llama-server").to_plan(launch)
     assert (plan.max_num_seqs, plan.method, plan.prefix_caching, plan.model) == (
         2,
@@ -256,20 +249,11 @@ def test_mappings_ini_yaml_and_python() -> None:
 
     llama = engines.get("llama-server")
     preset = llama.read_mapping(
-        items(
-            np="4",
-            fa="on",
-            ctk="q8_0",
-            ctv="q8_0",
-            c="65536",
-            model="/m/q.gguf",
-            jinja="true",
-            LLAMA_ARG_SPEC_TYPE="draft-mtp",
-            mmap="false",
-        ),
+        items(np="4", fa="on", ctk="q8_0", ctv="q8_0", c="65536", model="/m/q.gguf", jinja="true",
+              LLAMA_ARG_SPEC_TYPE="draft-mtp", mmap="false"),
         origin="ini",
         version_text="b9976",
-    )
+    )  # fmt: skip
     plan = llama.to_plan(preset)
     assert (plan.max_num_seqs, plan.max_model_len, plan.kv_cache_dtype, plan.method) == (
         4,
@@ -280,14 +264,10 @@ def test_mappings_ini_yaml_and_python() -> None:
     assert ("--mmap", "false") in plan.extra and all(flag.known for flag in preset.flags)
     vllm = engines.get("vllm")
     call = vllm.read_mapping(
-        items(
-            model="Qwen/Qwen3.6-27B",
-            max_model_len="8192",
-            enable_prefix_caching="False",
-            speculative_config='{"method": "mtp", "num_speculative_tokens": 2}',
-        ),
+        items(model="Qwen/Qwen3.6-27B", max_model_len="8192", enable_prefix_caching="False",
+              speculative_config='{"method": "mtp", "num_speculative_tokens": 2}'),
         origin="python",
-    )
+    )  # fmt: skip
     plan = vllm.to_plan(call)
     assert (plan.model, plan.max_model_len, plan.prefix_caching) == (
         "Qwen/Qwen3.6-27B",

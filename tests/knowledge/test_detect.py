@@ -68,14 +68,10 @@ def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int
 
 @pytest.mark.parametrize(
     "printed",
-    [
-        "NVIDIA RTX A2000 Laptop GPU, 4096\n",
-        "NVIDIA RTX 4000 Ada Generation Laptop GPU, 12282\n",
-        "NVIDIA RTX 4000 SFF Ada Generation, 20475\n",
-        "NVIDIA GeForce GTX 1080 with Max-Q Design, 8192\n",
-        "Orin (nvgpu), [N/A]\n",
-    ],
-)
+    ["NVIDIA RTX A2000 Laptop GPU, 4096\n", "NVIDIA RTX 4000 Ada Generation Laptop GPU, 12282\n",
+     "NVIDIA RTX 4000 SFF Ada Generation, 20475\n",
+     "NVIDIA GeForce GTX 1080 with Max-Q Design, 8192\n", "Orin (nvgpu), [N/A]\n"],
+)  # fmt: skip
 def test_a_slower_namesake_is_not_taken_for_the_card(bare: dict[str, str], printed: str) -> None:
     bare["nvidia-smi"] = printed
     with pytest.raises(AdvisorError, match=r"not in the hardware list"):

@@ -23,15 +23,10 @@ PAIR: dict[str, Any] = {
 
 
 def ask(**changes: Any) -> Facts:
-    fields: dict[str, Any] = {
-        "hardware": knowledge.hardware("gb10"),
-        "model": knowledge.llm("qwen3.6-35b-a3b"),
-        "quant": knowledge.quant("fp8"),
-        "engine": "vllm",
-        "gpus": 1,
-        "concurrency": 16,
-        "ctx_tokens": 2048,
-    }
+    fields: dict[str, Any] = {"hardware": knowledge.hardware("gb10"),
+                              "model": knowledge.llm("qwen3.6-35b-a3b"),
+                              "quant": knowledge.quant("fp8"), "engine": "vllm", "gpus": 1,
+                              "concurrency": 16, "ctx_tokens": 2048}  # fmt: skip
     return Facts(**{**fields, **changes})
 
 

@@ -37,55 +37,35 @@ class Room(NamedTuple):
 
 ROOMS = {
     "decision": Room(("advisor/advice/decide.py",), ("tests/advice/test_decide_table.py",)),
-    "memory": Room(
-        ("advisor/perf/memory.py",),
-        ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
-    ),
+    "memory": Room(("advisor/perf/memory.py",),
+                   ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py")),
     "physics": Room(
         ("advisor/perf/physics.py", "advisor/perf/drafting.py"),
-        (
-            "tests/perf/test_physics.py",
-            "tests/perf/test_physics_points.py",
-            "tests/perf/test_step_parts.py",
-        ),
+        ("tests/perf/test_physics.py", "tests/perf/test_physics_points.py",
+         "tests/perf/test_step_parts.py"),
     ),
     "fixes": Room(
         ("advisor/lint/fixes.py",),
-        (
-            "tests/lint/test_fixes.py",
-            "tests/lint/test_fix_additions.py",
-            "tests/lint/test_fix_writes.py",
-        ),
+        ("tests/lint/test_fixes.py", "tests/lint/test_fix_additions.py",
+         "tests/lint/test_fix_writes.py"),
     ),
     "secrets": Room(("advisor/readers/secrets.py",), ("tests/readers/test_secrets.py",)),
     "rules kit": Room(
         ("advisor/rules/kit/*.py", "advisor/rules/[!_]*.py"),
-        (
-            "tests/rulebook/test_kit_numbers.py",
-            "tests/rulebook/test_kit_json.py",
-            "tests/rulebook/test_kit_words.py",
-            "tests/rulebook/test_kit_launches.py",
-            "tests/rulebook/test_regime_rules.py",
-            "tests/rulebook/test_rule_fixes.py",
-            FINDINGS,
-        ),
+        ("tests/rulebook/test_kit_numbers.py", "tests/rulebook/test_kit_json.py",
+         "tests/rulebook/test_kit_words.py", "tests/rulebook/test_kit_launches.py",
+         "tests/rulebook/test_regime_rules.py", "tests/rulebook/test_rule_fixes.py", FINDINGS),
     ),
     "rules SD1": Room(("advisor/rules/sd1/*.py",), (FINDINGS, "tests/rulebook/test_load_mode.py")),
     "rules SD2": Room(("advisor/rules/sd2/*.py",), (FINDINGS,)),
     "rules SD3": Room(("advisor/rules/sd3/*.py",), (FINDINGS,)),
-    "rules SD4": Room(
-        ("advisor/rules/sd4/*.py",),
-        (FINDINGS, "tests/rulebook/test_regime_rules.py"),
-    ),
+    "rules SD4": Room(("advisor/rules/sd4/*.py",),
+                      (FINDINGS, "tests/rulebook/test_regime_rules.py")),
     "rules SD5": Room(("advisor/rules/sd5/*.py",), (FINDINGS,)),
     "domain": Room(
         ("advisor/domain/*.py",),
-        (
-            "tests/domain",
-            "tests/knowledge",
-            "tests/rulebook/test_spelling_rules.py",
-            "tests/cli/test_*.py",
-        ),
+        ("tests/domain", "tests/knowledge", "tests/rulebook/test_spelling_rules.py",
+         "tests/cli/test_*.py"),
     ),
     "engines": Room(("advisor/engines/**/*.py",), ("tests/engines",)),
     "knowledge": Room(("advisor/knowledge/*.py",), ("tests/knowledge",)),
@@ -106,7 +86,7 @@ ROOMS = {
     "render": Room(("advisor/render/**/*.py",), ("tests/render", "tests/lint/test_validate.py")),
     "cli": Room(("advisor/cli/**/*.py", "advisor/__main__.py"), ("tests/cli",)),
     "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
-}
+}  # fmt: skip
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
 

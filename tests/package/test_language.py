@@ -16,21 +16,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "advisor"
-ROOMS = (
-    "advice",
-    "cli",
-    "domain",
-    "engines",
-    "knowledge",
-    "lab/measurements",
-    "lab/*.py",
-    "lint",
-    "perf",
-    "prediction",
-    "readers",
-    "render",
-    "rules",
-)
+ROOMS = ("advice", "cli", "domain", "engines", "knowledge", "lab/measurements", "lab/*.py",
+         "lint", "perf", "prediction", "readers", "render", "rules")  # fmt: skip
 FIELD = {  # a word of this project -> the word of the field
     r"told|tells of": "the recommendation, or what was given",
     r"asked": "requested",

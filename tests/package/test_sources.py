@@ -36,19 +36,13 @@ TOLERANCES = {
     "prediction/cell_pairs.py": {"SAME_K"},
     "prediction/intervals.py": {"SURE", "LEAST_WIDTH", "LEAST_SIDE", "HALVINGS"},
     "prediction/model.py": {"_CURVE"},
-    "prediction/neighbours.py": {
-        "_FACTOR",
-        "_PRIME",
-        "STEPS",
-        "_MOST",
-        "_UNKNOWN",
-    },
+    "prediction/neighbours.py": {"_FACTOR", "_PRIME", "STEPS", "_MOST", "_UNKNOWN"},
     "prediction/own_runs.py": {"STREAMS"},
     "prediction/predict.py": {"PIECE"},
     "prediction/switches.py": {"HALVINGS", "LEAST_GAP", "SWITCHES"},
     "prediction/predict_rows.py": {"BATCH"},
     "prediction/predict_table.py": {"DIGITS"},
-}
+}  # fmt: skip
 
 
 def numeric(node: ast.expr | None) -> bool:

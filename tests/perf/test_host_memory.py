@@ -30,14 +30,8 @@ def facts(**changes: Any) -> Facts:
 
 def plan(slots: int, k: int = 0, length: int = 1024, **more: Any) -> Plan:
     method = "mtp" if k else "none"
-    return Plan(
-        engine="llama-server",
-        method=method,
-        k=k,
-        max_num_seqs=slots,
-        max_model_len=length,
-        **more,
-    )
+    return Plan(engine="llama-server", method=method, k=k, max_num_seqs=slots,
+                max_model_len=length, **more)  # fmt: skip
 
 
 # ---------------------------------------------------------------- how many layers

@@ -18,13 +18,8 @@ from advisor.render.text import advice_text
 
 def facts(hardware: str, quant: str, model: str = "qwen3.6-35b-a3b", **known: object) -> Facts:
     llm = knowledge.llm(model)
-    return Facts(
-        hardware=knowledge.hardware(hardware),
-        model=llm,
-        shape=knowledge.shape_of(llm),
-        quant=knowledge.quant(quant),
-        **known,  # type: ignore[arg-type]
-    )
+    return Facts(hardware=knowledge.hardware(hardware), model=llm, shape=knowledge.shape_of(llm),
+                 quant=knowledge.quant(quant), **known)  # fmt: skip
 
 
 def plan(k: int = 0, **parts: object) -> Plan:
@@ -72,13 +67,8 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     4096 tokens of the other ten layers 0.31: fewer requests fit, and a longer answer costs only
     those ten.
     """
-    known = facts(
-        "h200",
-        "fp8" if engine != "llama-server" else "q4_k_m",
-        "gemma-4-31b",
-        concurrency=8,
-        ctx_tokens=3584,
-    )
+    known = facts("h200", "fp8" if engine != "llama-server" else "q4_k_m", "gemma-4-31b",
+                  concurrency=8, ctx_tokens=3584)  # fmt: skip
     assert known.shape is not None
     window = kv_sizes.window_bytes(known.shape, None, 4096)
     assert (

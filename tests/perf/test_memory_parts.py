@@ -14,13 +14,8 @@ HYBRID, DENSE, MOE = "qwen3.6-35b-a3b", "qwen3-14b", "glm-4.5-air"
 
 def facts(hardware: str, quant: str | None, model: str, **known: object) -> Facts:
     llm = knowledge.llm(model)
-    return Facts(
-        hardware=knowledge.hardware(hardware),
-        model=llm,
-        shape=knowledge.shape_of(llm),
-        quant=knowledge.quant(quant) if quant else None,
-        **known,  # type: ignore[arg-type]
-    )
+    return Facts(hardware=knowledge.hardware(hardware), model=llm, shape=knowledge.shape_of(llm),
+                 quant=knowledge.quant(quant) if quant else None, **known)  # fmt: skip
 
 
 def plan(engine: str = "vllm", method: str = "none", k: int = 0, **parts: object) -> Plan:

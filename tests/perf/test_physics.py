@@ -60,13 +60,8 @@ def test_llama_cpp_dense_verify_law() -> None:
     """27B Q4_K on an RTX 3090: about 5.55 ms per extra token up to 8 (operator's report), then a
     jump to the tiled kernel.
     """
-    base = {
-        **ROW,
-        "engine": "llama.cpp",
-        "hardware": "rtx3090",
-        "model": "qwen3.6-27b",
-        "quant": "q4_k_m",
-    }
+    base = {**ROW, "engine": "llama.cpp", "hardware": "rtx3090", "model": "qwen3.6-27b",
+            "quant": "q4_k_m"}  # fmt: skip
     p = points({"input_tokens": 100, "output_tokens": 64}, base=base)
     one = np.ones(1)
     times = [
@@ -316,16 +311,9 @@ def test_a_pass_of_a_separate_draft(hardware: str, engine: str) -> None:
     """3.8 to 4.4 ms a pass of a 0.5B draft, from stated acceptances (invhq1080, invhq5060,
     thc38).
     """
-    row = {
-        "model": "qwen2.5-7b",
-        "quant": "q4_k_s",
-        "hardware": hardware,
-        "engine": engine,
-        "engine_version": "",
-        "spec_method": "draft_model",
-        "k": "5",
-        "spec_extra": "Qwen2.5-0.5B",
-    }
+    row = {"model": "qwen2.5-7b", "quant": "q4_k_s", "hardware": hardware, "engine": engine,
+           "engine_version": "", "spec_method": "draft_model", "k": "5",
+           "spec_extra": "Qwen2.5-0.5B"}  # fmt: skip
     p = points({}, base={**ROW, **row})
     each = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)[0] / 5
     assert 3.5e-3 < each < 4.8e-3

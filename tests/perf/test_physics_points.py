@@ -92,14 +92,8 @@ def test_kernel_paths(engine: str, hardware: str, extra: str, path: str) -> None
 def test_an_unstated_quantisation(
     model: str, hardware: str, gpus: str, engine: str, family: str
 ) -> None:
-    row = {
-        **ROW,
-        "model": model,
-        "hardware": hardware,
-        "gpu_count": gpus,
-        "engine": engine,
-        "quant": "",
-    }
+    row = {**ROW, "model": model, "hardware": hardware, "gpu_count": gpus, "engine": engine,
+           "quant": ""}  # fmt: skip
     filled = imputation.impute(encode_rows.from_rows([row])[0])
     assert filled.bytes_ffn[0] == table("quant_families", "bytes_ffn")[family]
 
@@ -108,13 +102,8 @@ def test_an_unstated_quantisation(
     "version,tiled", [("MTPLX", 1.0), ("mlx-dspark 0.2", 1.0), ("mlx-lm 0.31", 0.0), ("", 0.0)]
 )
 def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> None:
-    row = {
-        **ROW,
-        "engine": "mlx",
-        "hardware": "apple-m4-pro",
-        "engine_version": version,
-        "quant": "mlx-4bit",
-    }
+    row = {**ROW, "engine": "mlx", "hardware": "apple-m4-pro", "engine_version": version,
+           "quant": "mlx-4bit"}  # fmt: skip
     points = encode_rows.from_rows([row])[0]
     assert points.tiled[0] == tiled
     assert encode_rows.from_rows([{**row, "engine": "vllm"}])[0].tiled[0] == 0.0
@@ -223,16 +212,9 @@ def test_from_plans_and_rows_agree() -> None:
     from advisor.knowledge import store as knowledge
 
     model = knowledge.llm("qwen3.6-35b-a3b")
-    facts = Facts(
-        hardware=knowledge.hardware("gb10"),
-        model=model,
-        shape=knowledge.shape_of(model),
-        quant=knowledge.quant("fp8"),
-        concurrency=16,
-        ctx_tokens=2048,
-        output_tokens=512,
-        engine_version="0.19.1",
-    )
+    facts = Facts(hardware=knowledge.hardware("gb10"), model=model,
+                  shape=knowledge.shape_of(model), quant=knowledge.quant("fp8"), concurrency=16,
+                  ctx_tokens=2048, output_tokens=512, engine_version="0.19.1")  # fmt: skip
     plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])

@@ -68,13 +68,9 @@ def test_merge_keys_that_bite_their_tail() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "[" * 5000,
-        "{a: " * 3000,
-        "- " * 4000 + "x",
-        "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300)),
-    ],
-)
+    ["[" * 5000, "{a: " * 3000, "- " * 4000 + "x",
+     "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300))],
+)  # fmt: skip
 def test_deep_nesting(text: str) -> None:
     refusal(text)
 
@@ -407,19 +403,15 @@ HOSTILE = {
 LONG = [
     ("a.ps1", "[int]" * 5_000 + "x = 1\n" + "@(" * 3_000 + "\n"),
     ("a.cmd", "set A=1" + BLANKS + "y\nllama-server.exe -m a.gguf\n"),
-    (
-        "Makefile",
-        "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n",
-    ),
+    ("Makefile",
+     "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n"),
     ("Makefile", "x:\n" + "\tvllm serve m --port 1 \\\n" * 2_000),
-    (
-        "justfile",
-        "x := " + '"a" + ' * 5_000 + '"b"\ns a=' + "(" * 1_000 + ":\n    vllm " + "{{" * 5_000,
-    ),
+    ("justfile",
+     "x := " + '"a" + ' * 5_000 + '"b"\ns a=' + "(" * 1_000 + ":\n    vllm " + "{{" * 5_000),
     ("a.sh", "vllm serve " + "<a" * 50_000 + "\n" + "{{a" * 20_000 + "\n"),
     ("a.rst", (".. code-block:: sh\n" + "   vllm serve m\n") * 600),
     ("a.yaml", "a:\n  command: vllm serve m --gpu-memory-utilization 0.9\n" * 500),
-]
+]  # fmt: skip
 LONG += [
     ("a.tf", "vllm\n" + text)
     for text in (

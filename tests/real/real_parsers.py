@@ -20,31 +20,11 @@ from advisor.engines.extract.releases import cache, environment, probe, unpack
 
 # newest, oldest, and each release where a flag that is emitted changed
 VERSIONS = {
-    "vllm": [
-        "0.19.1",
-        "0.20.2",
-        "0.21.0",
-        "0.22.1",
-        "0.24.0",
-        "0.25.1",
-        "0.26.0",
-        "0.28.0",
-        "0.30.0",
-        "0.33.0",
-    ],
-    "sglang": [
-        "0.5.9",
-        "0.5.10",
-        "0.5.11",
-        "0.5.12",
-        "0.5.14",
-        "0.5.16",
-        "0.5.18",
-        "0.5.20",
-        "0.5.22",
-        "0.5.23",
-    ],
-}
+    "vllm": ["0.19.1", "0.20.2", "0.21.0", "0.22.1", "0.24.0", "0.25.1", "0.26.0", "0.28.0",
+             "0.30.0", "0.33.0"],
+    "sglang": ["0.5.9", "0.5.10", "0.5.11", "0.5.12", "0.5.14", "0.5.16", "0.5.18", "0.5.20",
+               "0.5.22", "0.5.23"],
+}  # fmt: skip
 _SPECULATIVE = ["vllm", "serve", "m", "--speculative-config"]
 # refused by every release: a parser that takes these judges nothing
 CANARIES = {

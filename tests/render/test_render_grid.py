@@ -46,13 +46,8 @@ def answers() -> tuple[Advice, ...]:
     """The answers to a third of the grid, those that have one."""
     found = []
     for hardware, engine, model, (concurrency, ctx, goal, workload) in GRID[::3]:
-        asked = {
-            "hardware": hardware,
-            "engine": engine,
-            "model": model,
-            "concurrency": concurrency,
-            "ctx_tokens": ctx,
-        }
+        asked = {"hardware": hardware, "engine": engine, "model": model,
+                 "concurrency": concurrency, "ctx_tokens": ctx}  # fmt: skip
         try:
             found.append(
                 recommend(Request.model_validate(asked | {"goal": goal, "workload": workload}))

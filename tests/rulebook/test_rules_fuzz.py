@@ -26,15 +26,11 @@ ODD = st.sampled_from(
     ]
 )
 JSON = st.sampled_from(
-    [
-        '{"method":"mtp","num_speculative_tokens":2}',
-        '{"method":"mtp","num_speculative_tokens":"x"}',
-        '{"method":null,"num_speculative_tokens":true,"min_p":"x","temperature":[]}',
-        '{"method":"ngram","prompt_lookup_min":"a","num_speculative_tokens":4}',
-        "[1]",
-        "{",
-    ]
-)
+    ['{"method":"mtp","num_speculative_tokens":2}',
+     '{"method":"mtp","num_speculative_tokens":"x"}',
+     '{"method":null,"num_speculative_tokens":true,"min_p":"x","temperature":[]}',
+     '{"method":"ngram","prompt_lookup_min":"a","num_speculative_tokens":4}', "[1]", "{"]
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("engine", HEADS)

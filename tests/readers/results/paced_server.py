@@ -108,12 +108,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/metrics":
             return self._text(metrics(pace), "text/plain; version=0.0.4")
         if self.path == "/v1/models":
-            entry = {
-                "id": MODEL,
-                "object": "model",
-                "owned_by": pace.engine,
-                "max_model_len": 32768,
-            }
+            entry = {"id": MODEL, "object": "model", "owned_by": pace.engine,
+                     "max_model_len": 32768}  # fmt: skip
             return self._json({"object": "list", "data": [entry]})
         if self.path == "/version" and pace.engine == "vllm":
             return self._json({"version": "0.33.0"})
@@ -278,31 +274,19 @@ def metrics(pace: Pace) -> str:
             if pace.k:
                 rows.append(("vllm:spec_decode_num_drafts_total", "counter", label, pace.drafts))
                 rows.append(
-                    (
-                        "vllm:spec_decode_num_draft_tokens_total",
-                        "counter",
-                        label,
-                        pace.drafts * pace.k,
-                    )
-                )
+                    ("vllm:spec_decode_num_draft_tokens_total", "counter", label,
+                     pace.drafts * pace.k)
+                )  # fmt: skip
                 rows.append(
-                    (
-                        "vllm:spec_decode_num_accepted_tokens_total",
-                        "counter",
-                        label,
-                        sum(pace.accepted),
-                    )
-                )
+                    ("vllm:spec_decode_num_accepted_tokens_total", "counter", label,
+                     sum(pace.accepted))
+                )  # fmt: skip
                 for i, count in enumerate(pace.accepted):
                     where = label[:-1] + f',position="{i}"}}'
                     rows.append(
-                        (
-                            "vllm:spec_decode_num_accepted_tokens_per_pos_total",
-                            "counter",
-                            where,
-                            count,
-                        )
-                    )
+                        ("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter", where,
+                         count)
+                    )  # fmt: skip
         elif pace.engine == "sglang":
             label = f'{{model_name="{MODEL}"}}'
             rows += [
@@ -312,13 +296,9 @@ def metrics(pace: Pace) -> str:
                 ("sglang:prompt_tokens_total", "counter", label, pace.prompt_tokens),
                 ("sglang:generation_tokens_total", "counter", label, pace.tokens),
                 ("sglang:num_requests_total", "counter", label, pace.requests),
-                (
-                    "sglang:spec_accept_length",
-                    "gauge",
-                    label,
-                    pace.tokens_per_step() if pace.k else 0,
-                ),
-            ]
+                ("sglang:spec_accept_length", "gauge", label,
+                 pace.tokens_per_step() if pace.k else 0),
+            ]  # fmt: skip
         else:
             rows += [
                 ("llamacpp:prompt_tokens_total", "counter", "", pace.prompt_tokens),
