@@ -6,49 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.domain.facts import AS_ASKED as AS_ASKED
-from advisor.domain.facts import LLM as LLM
-from advisor.domain.facts import AdvisorError as AdvisorError
-from advisor.domain.facts import Checkpoint as Checkpoint
-from advisor.domain.facts import Drafter as Drafter
-from advisor.domain.facts import DrafterFile as DrafterFile
-from advisor.domain.facts import Evidence as Evidence
-from advisor.domain.facts import Hardware as Hardware
-from advisor.domain.facts import OwnRun as OwnRun
-from advisor.domain.facts import Quant as Quant
-from advisor.domain.facts import Quantity as Quantity
-from advisor.domain.facts import Source as Source
-from advisor.domain.facts import Status as Status
-from advisor.domain.facts import UnknownFact as UnknownFact
+# every name of these modules is one of this module's, from which all others import them
+from advisor.domain.facts import *
 from advisor.domain.frozen import Frozen as Frozen
-from advisor.domain.launches import Container as Container
-from advisor.domain.launches import CutOff as CutOff
-from advisor.domain.launches import EnvVar as EnvVar
-from advisor.domain.launches import Flag as Flag
-from advisor.domain.launches import Launch as Launch
-from advisor.domain.launches import LaunchText as LaunchText
-from advisor.domain.launches import Port as Port
-from advisor.domain.launches import Slip as Slip
-from advisor.domain.launches import Span as Span
-from advisor.domain.launches import StraySwitchValue as StraySwitchValue
-from advisor.domain.question import LIMITS as LIMITS
-from advisor.domain.question import MAX_POSITIONS as MAX_POSITIONS
-from advisor.domain.question import Request as Request
-from advisor.domain.question import clash as clash
+from advisor.domain.launches import *
+from advisor.domain.question import *
 from advisor.domain.records import NamedTuple
-from advisor.domain.vocabulary import FORMS as FORMS
-from advisor.domain.vocabulary import METHODS as METHODS
-from advisor.domain.vocabulary import Basis as Basis
-from advisor.domain.vocabulary import Decision as Decision
-from advisor.domain.vocabulary import DraftMethod as DraftMethod
-from advisor.domain.vocabulary import Effect as Effect
-from advisor.domain.vocabulary import Engine as Engine
-from advisor.domain.vocabulary import Goal as Goal
-from advisor.domain.vocabulary import Interconnect as Interconnect
-from advisor.domain.vocabulary import Method as Method
-from advisor.domain.vocabulary import Metric as Metric
-from advisor.domain.vocabulary import Severity as Severity
-from advisor.domain.vocabulary import Workload as Workload
+from advisor.domain.vocabulary import *
 
 # ---------------------------------------------------------------- what we mean
 

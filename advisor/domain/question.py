@@ -18,7 +18,6 @@ LIMITS: dict[str, tuple[float, float]] = {
     "max_model_len": (1, 10_000_000), "memory_fraction": (0.05, 1.0),
 }  # fmt: skip
 
-
 MAX_POSITIONS = 16  # draft positions whose acceptance can be given
 
 # Lengths where nobody tells any: a launch that is read, a class of a mix

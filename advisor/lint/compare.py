@@ -28,7 +28,6 @@ _FIELDS = (
     "kv_cache_dtype",
 )
 
-
 _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 

@@ -30,7 +30,6 @@ from advisor.render.layout import pack_launch
 WIDTH = 92  # of the command, characters
 _PLANS, _LAUNCHES = ("plan", "plan_off", "candidate"), ("launch", "launch_off", "launch_on")
 
-
 _WANTED = [
     OptionRow(
         "k", "k", "Of the launch: draft tokens a step; default: the answer's", SETTING["k"].kind

@@ -26,7 +26,6 @@ GOAL_NAMES = {
     "ttft": "TTFT",
 }
 
-
 VISIBLE = sourced(1.01, "ratio", "of medians, from which on a table shows two", "chosen")
 
 

@@ -16,7 +16,6 @@ from advisor.render.objects import DIALECT, Schema, Shape, list_of, object_of, o
 if TYPE_CHECKING:
     from advisor.lint.report import CheckedLaunch, Report
 
-
 MAX_TEXT = 10_000  # characters of one text
 
 
@@ -92,7 +91,6 @@ _FILE = Shape(
     optional="form notes not_checked ignored",
 )
 _SKIPPED = Shape(Skipped, "skipped", "code needs file", listed=False, optional="file")
-
 
 _OF_LAUNCH = (
     "file", "line", "form", "engine", "engine_version", "version_text", "version_pinned", "fork",

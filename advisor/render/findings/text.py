@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 _RANK = {"info": 0, "warning": 1, "error": 2}
 
-
 _WIDTH = 90  # characters of a line of the file that are shown
 _SHOWN = 3  # sources of a finding
 _SECRETIVE = lazy_re(r"(?i)key|token|secret|pass|auth")

@@ -11,10 +11,7 @@ from advisor.domain.spelling import nearest_word
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import (
-    rename_env_fix,
-    span_fix,
-)
+from advisor.rules.kit.fixes import rename_env_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import is_within, nearest, word_apart

@@ -22,10 +22,7 @@ from advisor.rules.kit.flags import (
     lookup_spelling,
     option_at_release,
 )
-from advisor.rules.kit.releases import (
-    is_after_build,
-    version_name,
-)
+from advisor.rules.kit.releases import is_after_build, version_name
 
 
 @rule("SD102", "error", "catalogued", versioned=True)

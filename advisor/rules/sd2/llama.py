@@ -4,21 +4,8 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    certain,
-    flag,
-    has_switch,
-    integer,
-    spec_flag,
-    value,
-)
-from advisor.rules.kit.fixes import (
-    add_fix,
-    drop_fix,
-    is_release_pinned,
-    set_fix,
-    value_fix,
-)
+from advisor.rules.kit.case import certain, flag, has_switch, integer, spec_flag, value
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.policy import regime
 from advisor.rules.kit.values import is_accepted
 

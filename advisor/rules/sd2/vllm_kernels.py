@@ -2,15 +2,7 @@
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    compute_arch,
-    flag,
-    fp8_kv,
-    model_name,
-    model_text,
-    unread,
-    value,
-)
+from advisor.rules.kit.case import compute_arch, flag, fp8_kv, model_name, model_text, unread, value
 from advisor.rules.kit.fixes import add_fix, drop_fix, replace_fix, set_fix
 from advisor.rules.kit.releases import prefix_caching_on, version_label
 

@@ -153,7 +153,6 @@ _serve(_Sheet("check", _check, {"checked": None}, _check_controls, ("text",)))
 _serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
 _serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls, ("name_1",)))
 
-
 Asked = TypeVar("Asked", bound=Question)
 FIELDS = (*FIRST, *NEXT, "workload")
 CHOICES = ("first", "second", "third")  # of the form; an address may have them as names

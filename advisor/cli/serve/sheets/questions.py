@@ -113,7 +113,6 @@ def report_with_diff(found: Checkup) -> dict[str, Any]:
 
 _TIME = r"^\d+(\.\d+)? ?(ms|s)$"
 
-
 _CLASS = (
     QUESTION["concurrency"]._replace(text="Requests at once", default=...),
     QUESTION["ctx"]._replace(flag="prompt", name="prompt"),
@@ -275,7 +274,6 @@ def _axes(value: Any) -> Any:
 
 
 Axis = Annotated[str, Field(max_length=2000)]
-
 
 _VARY = Field(
     min_length=1, max_length=6, description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
