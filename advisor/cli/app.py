@@ -1,7 +1,5 @@
 """The command line: a lazy table of commands, so that each one imports only what it needs."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -1,7 +1,5 @@
 """What every command shares: groups that import a command when it runs, and output."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module

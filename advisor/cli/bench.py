@@ -1,7 +1,5 @@
 """`advisor bench`: measure step costs on your own GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`advisor data`: the measured runs; no training is loaded for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -1,7 +1,5 @@
 """`advisor sweep`, `plan`, `compare` and `why-not`: many questions asked at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

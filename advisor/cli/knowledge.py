@@ -2,8 +2,6 @@
 rulebook, check own fact files, rebuild the index.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

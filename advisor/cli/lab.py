@@ -1,7 +1,5 @@
 """`advisor train` and `advisor evaluate`: thin doors to the learning half."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`advisor results`, `ab`, `calibrate` and `watch`: own benchmark files and servers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """`advisor predict`: a table of rows in, the same rows with predictions out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

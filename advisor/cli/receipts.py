@@ -1,7 +1,5 @@
 """`advisor receipt` and `advisor share`: measurements in the form in which they travel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

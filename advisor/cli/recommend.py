@@ -2,8 +2,6 @@
 form asked for.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """The key of a server that a command asks: an option, a header, or the environment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -2,8 +2,6 @@
 are one sentence here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

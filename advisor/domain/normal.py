@@ -1,7 +1,5 @@
 """The normal distribution, without `statistics`, whose import costs as much as ten answers' use."""
 
-from __future__ import annotations
-
 from math import erfc, exp, log, pi, sqrt
 
 

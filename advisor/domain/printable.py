@@ -2,8 +2,6 @@ r"""Text from outside made fit to be shown: what draws nothing or moves the line
 escape such as `\x1b`, and long values are cut.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 r"""Words for a POSIX shell: what a terminal does not draw stands as `\x1b` in `$'...'`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """A number of the code with where it comes from."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeVar
 
 Value = TypeVar("Value")

@@ -1,7 +1,5 @@
 """How far two spellings are apart, and the nearest known spelling of a word."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 

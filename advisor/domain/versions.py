@@ -1,7 +1,5 @@
 """Numbers of releases, of tags, builds and sentences that name one, for comparisons."""
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 
 from advisor.domain.patterns import lazy_re

@@ -1,7 +1,5 @@
 """The words that answers and files share: engines, methods, goals, metrics, decisions."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from advisor.domain.records import NamedTuple

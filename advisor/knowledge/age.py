@@ -1,7 +1,5 @@
 """How old the facts are: the newest dated source, the newest release of each engine."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, date, datetime
 from typing import Any

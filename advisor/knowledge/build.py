@@ -2,8 +2,6 @@
 one of them, for its author.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

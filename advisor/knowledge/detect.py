@@ -2,8 +2,6 @@
 vendors mean "24 GB".
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

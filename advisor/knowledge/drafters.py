@@ -1,7 +1,5 @@
 """Which published drafters of a model an engine release loads, which is taken, or why none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from advisor.domain.nouns import FORMS, Drafter, DrafterFile, Facts, Method, Plan

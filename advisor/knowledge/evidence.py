@@ -3,8 +3,6 @@ engine and method agree, concurrency and prompt lie within a factor of 2, and it
 is in groups that share all but the load, whose distance is the least of their pairs.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from math import log2

@@ -1,7 +1,5 @@
 """Fact files (YAML): read, checked against their nouns, and what names their entries claim."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Whether a model has an MTP head: yes, no or not known; what others measured of drafts for it."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from advisor.domain.facts import LLM

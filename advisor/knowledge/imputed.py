@@ -1,7 +1,5 @@
 """Values for what a question does not say: numbers, and choices in order of preference."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

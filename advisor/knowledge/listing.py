@@ -1,7 +1,5 @@
 """Facts as plain text of at most 80 columns: lists of hardware and models, one entry."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The numbers of a config.json: shape, context, quantisation, each checked to be possible."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from math import prod

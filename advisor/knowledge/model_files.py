@@ -2,8 +2,6 @@
 context and quantisation, else one of the file's own numbers.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Mapping

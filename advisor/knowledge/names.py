@@ -1,7 +1,5 @@
 """Names as people write them: normal forms, typo-tolerant lookup, names inside longer texts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

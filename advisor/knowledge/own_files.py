@@ -2,8 +2,6 @@
 never by what asks over a socket or a pipe.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

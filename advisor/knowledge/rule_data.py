@@ -1,7 +1,5 @@
 """The data of the rules: knowledge/rules/<name>.json, read once."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -2,8 +2,6 @@
 each is flagged in the entry's note.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -2,8 +2,6 @@
 own YAML files. What it does not know is None or an UnknownFact, never a guess.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ A fixed text must still be read, start as many servers, and have no more finding
 than before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from advisor.domain.nouns import AdvisorError, Edit, Finding

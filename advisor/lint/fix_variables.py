@@ -1,7 +1,5 @@
 """Quotes around an edit, and a keyword of Python taken out of its call."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

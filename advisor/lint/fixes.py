@@ -6,8 +6,6 @@ Rules edit a flag as a command line would have it ("--flash-attn on", or nothing
 line that a backslash continues.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -6,8 +6,6 @@ keys for the files that match, relative to the settings. What the command line s
 ignored adds up. `engine-version` is the release of files that name none, for one engine each.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

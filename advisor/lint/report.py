@@ -5,8 +5,6 @@ And what only the whole file tells of a finding: that a comment takes it away, t
 twenty services in the same words, or that what it misses stands elsewhere in the file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain

@@ -5,8 +5,6 @@ uses, and says what it could not judge. Hardware and load are what the caller sa
 from the file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

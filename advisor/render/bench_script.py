@@ -2,8 +2,6 @@
 benchmark.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText

@@ -1,7 +1,5 @@
 """Every form of an answer, in one table: command line, tests and documentation read it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import cast

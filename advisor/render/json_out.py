@@ -1,7 +1,5 @@
 """Advice -> the JSON object that `advisor schema recommend` describes."""
 
-from __future__ import annotations
-
 from math import nan
 from typing import Any, get_type_hints
 

@@ -1,7 +1,5 @@
 """Plain-text layout: wrapping, tables, shell words packed into lines, colour, ASCII fallback."""
 
-from __future__ import annotations
-
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence

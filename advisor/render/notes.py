@@ -1,7 +1,5 @@
 """A note for each option of a launch, a finding on it first, and the rule behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.advice.decide import crowds, paid_share

@@ -1,7 +1,5 @@
 """Benchmark runs, the verdict on an A/B, what `advisor watch` saw: text, JSON of the first two."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from textwrap import fill, wrap

@@ -1,7 +1,5 @@
 """A receipt as one HTML page, its JSON Schema, and its runs as rows of knowledge/measurements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape

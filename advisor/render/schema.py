@@ -1,7 +1,5 @@
 """The JSON Schemas (draft 2020-12) of what the commands print and read, by name."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from advisor.domain.nouns import AdvisorError

@@ -1,7 +1,5 @@
 """Advice -> text for a terminal: the first screen, and with `--explain` what stands behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from advisor import engines

@@ -2,8 +2,6 @@
 runners-up, A/B, sources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import isfinite, log

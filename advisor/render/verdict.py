@@ -1,7 +1,5 @@
 """The sentences of a first screen: how much and how sure, objectives, risks, the A/B."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 

@@ -4,8 +4,6 @@ advisor.rules.build`.
 One page a rule under docs/rules, the list of all rules, and `_index.py`.
 """
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from pathlib import Path

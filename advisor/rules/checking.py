@@ -1,7 +1,5 @@
 """Judge one case by every rule that can speak on it: pure, deterministic, sorted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter

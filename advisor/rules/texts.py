@@ -2,8 +2,6 @@
 nothing is repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from advisor.rules.registry import Rule

@@ -4,8 +4,6 @@ Predictions share caches and are computed one at a time; a second thread would o
 first one's processor. Who asks for what is known does not wait for them, and only so many wait.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 A question that cannot be answered is status 400 with its sentence in `error`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from typing import Annotated, Any, Literal

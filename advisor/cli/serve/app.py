@@ -5,8 +5,6 @@ points here (DNS rebinding): the Host must be one of ours, the Origin where ther
 itself, and a cross-site request may only be a visit of a page.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The controls of the question: every option of `advisor recommend` with what can be chosen."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache

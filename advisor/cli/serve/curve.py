@@ -1,7 +1,5 @@
 """A sweep's chart -> coordinates for the page (both axes logarithmic), its table, its words."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import isfinite, log
 from typing import Any, NamedTuple

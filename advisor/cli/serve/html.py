@@ -1,7 +1,5 @@
 """Templates: escaped by default, strict about names, one set for the server and the static copy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any

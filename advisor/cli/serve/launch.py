@@ -2,8 +2,6 @@
 settings of its file; and what a million tokens cost. The answer and its estimate stay.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from advisor.advice.plans import topology

@@ -1,7 +1,5 @@
 """The server of the tools, over the Model Context Protocol: short texts, the JSON beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, get_type_hints

@@ -1,7 +1,5 @@
 """The pages and the parts of them that the script loads; a page's address is its state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """Connections that send nothing end: uvicorn waits for the head of a request without a limit."""
 
-from __future__ import annotations
-
 from asyncio import TimerHandle
 from typing import Any
 

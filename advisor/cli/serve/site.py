@@ -1,7 +1,5 @@
 """A static copy of the page, all addresses relative: answers for some hardware and loads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The tools for agents: options of the command of the same name, contents of files as text."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

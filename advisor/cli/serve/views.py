@@ -1,7 +1,5 @@
 """Advice -> what the templates show: words and figures, nothing of HTML."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from math import isfinite, log

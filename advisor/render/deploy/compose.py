@@ -1,7 +1,5 @@
 """Advice -> docker: a complete docker-compose.yml for one machine, or one `docker run` command."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

@@ -3,8 +3,6 @@ values for the Helm chart of the vLLM production stack, which writes `vllm serve
 --port` and a prefix caching flag itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil
 from typing import Any

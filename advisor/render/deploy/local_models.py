@@ -1,7 +1,5 @@
 """A model of the user's own, a folder or a GGUF: its absolute path, and that in a container."""
 
-from __future__ import annotations
-
 import os
 
 from advisor.domain.nouns import AdvisorError, Plan, Request

@@ -2,8 +2,6 @@
 string is double-quoted, and systemd's unit files, which Podman's Quadlet shares.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_letters, digits

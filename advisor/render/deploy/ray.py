@@ -1,7 +1,5 @@
 """Advice -> Ray Serve: the keys of ray.serve.schema.ServeDeploySchema and LLMConfig."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 `/v1/...` goes by the header `X-Class`, without one to the first class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.domain.records import NamedTuple

@@ -1,7 +1,5 @@
 """One server as every form writes it: words with their notes, port, health, start-up time, GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain

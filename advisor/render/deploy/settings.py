@@ -1,7 +1,5 @@
 """What an operator changes in a file without editing it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ The unit runs the launch on the machine itself under a user that exists only whi
 and kernels stay in its cache folder; the program is found through PATH by env(1).
 """
 
-from __future__ import annotations
-
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.engines.writer import write_file
 from advisor.render import notes

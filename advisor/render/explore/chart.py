@@ -1,7 +1,5 @@
 """Sweep -> charts as data, one a setting, and the words that say them. Gains are percentages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves

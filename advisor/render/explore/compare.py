@@ -1,7 +1,5 @@
 """Comparison and why-not: text, and the JSON that their schemas describe."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

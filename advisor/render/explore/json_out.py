@@ -1,7 +1,5 @@
 """Sweep -> the JSON object that `advisor schema sweep` describes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from advisor.advice.explore.values import (

@@ -2,8 +2,6 @@
 plan` describes.
 """
 
-from __future__ import annotations
-
 from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
 from advisor.render.layout import PAGE, Paper, columns, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of

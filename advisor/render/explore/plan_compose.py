@@ -1,7 +1,5 @@
 """MixPlan -> docker-compose.yml: the servers of the chosen layout, and the router before them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from advisor.advice.explore.layouts import Instance, MixPlan, PlanLayout

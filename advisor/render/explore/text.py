@@ -1,7 +1,5 @@
 """Sweep and policy -> text: plot, a row a load, measured pairs, the best k per load."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from math import log2

@@ -4,8 +4,6 @@ Rules hold relations only; releases, thresholds and names that a vendor may chan
 knowledge/rules/*.json and in the engine catalogues.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ words what to do. `safe` is what the rule says of the meaning; a place that a la
 engine or release shares is never safe.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """Broken JSON on a command line: what is wrong with it, and how it was most likely meant."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

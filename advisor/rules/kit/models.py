@@ -3,8 +3,6 @@ it is
 the published model itself.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Any

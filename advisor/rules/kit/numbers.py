@@ -4,8 +4,6 @@ dataclasses, whose types and limits the catalogue holds by release. Pydantic rea
 "true" as true; a list, a mapping or another word it refuses.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

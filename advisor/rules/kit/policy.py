@@ -10,8 +10,6 @@ Documented losses are observations of the posterior (prediction/documented.py), 
 on or off; where they lie, perf/regimes says, to rules and estimate alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A launch that names no release can run on those that know every option it gives.
 releases cannot be met there, so no rule speaks of it; and what all of them refuse is an error.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -3,8 +3,6 @@ of the configuration class behind it; which word a wrong one most likely meant; 
 people write them and as the engines' parsers read them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Container, Sequence

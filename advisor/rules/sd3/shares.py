@@ -1,7 +1,5 @@
 """Shares of memory, and whether two servers share a device."""
 
-from __future__ import annotations
-
 import re
 from math import isfinite
 

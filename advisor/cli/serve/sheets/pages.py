@@ -1,7 +1,5 @@
 """The pages that take a text, files or choices, and the API's own page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl

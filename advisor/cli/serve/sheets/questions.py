@@ -2,8 +2,6 @@
 input (no file is opened), a mix of workloads, choices side by side or against the answer.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Annotated, Any, NamedTuple, get_args

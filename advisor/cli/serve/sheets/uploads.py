@@ -1,7 +1,5 @@
 """Benchmark files that are sent, not named: their runs, the verdict on an A/B, a machine file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
