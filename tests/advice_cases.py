@@ -93,11 +93,8 @@ def text_of(which: Plan) -> LaunchText:
 
 def estimate(middle: float = 1.24) -> Estimate:
     """An estimate around a speed-up of output tok/s of `middle`."""
-    metric = MetricEstimate(
-        speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12),
-        baseline=216.3,
-        value=216.3 * middle,
-    )
+    metric = MetricEstimate(speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12),
+                            baseline=216.3, value=216.3 * middle)  # fmt: skip
     return Estimate(
         output_tok_s=metric,
         tpot_ms=metric.model_copy(update={"baseline": 61.2, "value": 61.2 / middle}),
@@ -119,24 +116,17 @@ def estimate(middle: float = 1.24) -> Estimate:
 
 
 FINDINGS = (
-    Finding(
-        code="SD203",
-        severity="warning",
-        message="MTP drops the last matched prefix block, so shared prefixes gain less",
-        fix=Fix(text="pass --no-enable-prefix-caching unless prompts share long prefixes"),
-        sources=("vllm#38182",),
-        conflicts=("the DGX Spark recipe of the vLLM project keeps prefix caching on",),
-    ),
-)
+    Finding(code="SD203", severity="warning",
+            message="MTP drops the last matched prefix block, so shared prefixes gain less",
+            fix=Fix(text="pass --no-enable-prefix-caching unless prompts share long prefixes"),
+            sources=("vllm#38182",),
+            conflicts=("the DGX Spark recipe of the vLLM project keeps prefix caching on",)),
+)  # fmt: skip
 REASONS = (
-    Reason(
-        text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 "
-        "tokens in a step costs little "
-        "more than 16: the union of experts grows slower than the tokens that come out of it, "
-        "and drafts are cheap",
-        sources=("perf_model", "seed000"),
-        weight=2.0,
-    ),
+    Reason(text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 "
+           "tokens in a step costs little "
+           "more than 16: the union of experts grows slower than the tokens that come out of it, "
+           "and drafts are cheap", sources=("perf_model", "seed000"), weight=2.0),
     Reason(text="A clean measured pair covers this case: +24.2 % output tok/s, TTFT -56.7 %",
            sources=("seed000",), weight=3.0),
     Reason(text="The draft head adds 0.79 GiB and one state slot per draft position",
@@ -183,12 +173,9 @@ def off(**changes: object) -> Advice:
 
 def measure() -> Advice:
     """Too close to call: the A/B is handed over."""
-    return off(
-        decision="measure",
-        estimate=estimate(1.02),
-        measure_with=("advisor bench plan --hw gb10 --out ab", "advisor bench run ab"),
-        launch_on=launch(),
-    )
+    return off(decision="measure", estimate=estimate(1.02),
+               measure_with=("advisor bench plan --hw gb10 --out ab", "advisor bench run ab"),
+               launch_on=launch())  # fmt: skip
 
 
 def no_method() -> Advice:

@@ -26,8 +26,5 @@ def run(*argv: str) -> Result:
             main(list(argv))
         except SystemExit as stop:
             code = stop.code
-    return Result(
-        int(code) if isinstance(code, int) else 0 if code is None else 1,
-        out.getvalue(),
-        err.getvalue(),
-    )
+    return Result(int(code) if isinstance(code, int) else 0 if code is None else 1,
+                  out.getvalue(), err.getvalue())  # fmt: skip

@@ -74,11 +74,9 @@ def test_pairs_lie_where_they_are_priced() -> None:
 )
 def test_crossing_of_deepseek_v4_on_mi355x(requests: int, adaptive: bool) -> None:
     """vllm#52362: fixed is faster up to 32 requests, adaptive verification from 64 on."""
-    answer = recommend(
-        hardware="mi355x", gpus=8, tp=8, engine="vllm", engine_version="0.33.0", what_if=False,
-        model="deepseek-v4-flash", workload="chat", ctx_tokens=256, output_tokens=512,
-        concurrency=requests,
-    )  # fmt: skip
+    answer = recommend(hardware="mi355x", gpus=8, tp=8, engine="vllm", engine_version="0.33.0",
+                       what_if=False, model="deepseek-v4-flash", workload="chat", ctx_tokens=256,
+                       output_tokens=512, concurrency=requests)  # fmt: skip
     assert answer.candidate is not None and answer.launch_on is not None
     assert verifies_adaptively(answer.candidate) is adaptive
     assert ('"enable_adaptive_verification":true' in answer.launch_on.text) is adaptive
@@ -106,10 +104,8 @@ def test_refused_where_the_release_does_not_run_it(asked: dict[str, object], why
 @pytest.mark.parametrize("version", ["0.27.1", "0.28.0"])
 def test_older_releases_have_none_of_it(version: str) -> None:
     """DSpark from 0.28.0 on, other drafters from 0.30.0 on."""
-    answer = recommend(
-        hardware="h200", engine="vllm", engine_version=version, model="qwen3-8b", method="dflash",
-        thinking=False, concurrency=256, what_if=False,
-    )  # fmt: skip
+    answer = recommend(hardware="h200", engine="vllm", engine_version=version, model="qwen3-8b",
+                       method="dflash", thinking=False, concurrency=256, what_if=False)  # fmt: skip
     assert not any("daptive verification" in reason.text for reason in answer.reasons)
 
 
@@ -118,11 +114,9 @@ def test_a_range_of_loads_is_verified_adaptively_where_it_is_surely_faster(
     loads: str, adaptive: bool
 ) -> None:
     """vllm#52362 again: one launch for the few requests, and one for the many."""
-    ran = run(
-        "recommend", "--hw", "mi355x", "--gpus", "8", "--tp", "8", "--engine", "vllm@0.33.0",
-        "--model", "deepseek-v4-flash", "--workload", "chat", "--ctx", "256",
-        "--concurrency", loads, "--format", "json",
-    )  # fmt: skip
+    ran = run("recommend", "--hw", "mi355x", "--gpus", "8", "--tp", "8", "--engine",
+              "vllm@0.33.0", "--model", "deepseek-v4-flash", "--workload", "chat", "--ctx", "256",
+              "--concurrency", loads, "--format", "json")  # fmt: skip
     told = json.loads(ran.out)
     assert told["decision"] == "on"
     assert ('"enable_adaptive_verification":true' in told["launch"]["text"]) is adaptive

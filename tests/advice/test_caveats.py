@@ -101,28 +101,17 @@ def test_a_card_on_which_nothing_fits_is_told_of_it_too() -> None:
     assert "--n-cpu-moe" in asked_for
 
 
-def test_the_quantisation_of_a_named_repository_is_kept() -> None:
-    made = recommend(hardware="rtx5060ti", model="unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL")
-    assert made.launch.argv[2].endswith(":UD-Q4_K_XL") and "--n-cpu-moe" in made.launch.argv
-    assert "ud-q4_k_xl with --n-cpu-moe" in reasons(made)
-
-
 def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
-    card = facts_for_request(
-        Request(hardware="rtx4050-laptop", model="deepseek-v3", engine="llama-server")
-    )
-    assert offload.offload(card) is None  # even all experts in system memory leave too much here
-    air = facts_for_request(Request(hardware="rtx4090", model="glm-4.5-air", engine="llama-server"))
-    found = offload.offload(air)
-    assert found.of == 46 and found.layers > (air.model.dense_layers or 0)
-    gemma = offload.offload(
-        facts_for_request(
-            Request(hardware="rtx3060", model="gemma-4-26b-a4b", engine="llama-server")
-        )
-    )
-    assert (
-        gemma is not None and gemma.of == 30 and gemma.layers < 30
-    )  # each of its layers has a dense part beside the experts
+    def offloaded(hardware: str, model: str) -> Any:
+        asked = Request(hardware=hardware, model=model, engine="llama-server")
+        return offload.offload(facts_for_request(asked))
+
+    # even all experts in system memory leave too much here
+    assert offloaded("rtx4050-laptop", "deepseek-v3") is None
+    found = offloaded("rtx4090", "glm-4.5-air")
+    assert found.of == 46 and found.layers > (knowledge.llm("glm-4.5-air").dense_layers or 0)
+    gemma = offloaded("rtx3060", "gemma-4-26b-a4b")  # each layer has a dense part beside experts
+    assert gemma.of == 30 and gemma.layers < 30
     assert offload.Offload(found.quant, 46, 46, 1.0, found.launch, found.plan).flag == "--cpu-moe"
 
 
@@ -132,8 +121,8 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
         {"hardware": "h100", "model": "qwen3.6-35b-a3b"},  # fits
         {"hardware": "gb10", "model": "deepseek-v3"},  # the card's memory is the system's
         {"hardware": "rtx5060ti", "model": "qwen3.6-27b"},  # dense
-        {"hardware": "rtx5060ti", "model": "qwen3.6-35b-a3b", "gpus": 2,
-         "engine": "llama-server"},  # counts from the first card
+        # counts from the first card
+        fields("hardware=rtx5060ti model=qwen3.6-35b-a3b gpus=2 engine=llama-server"),
     ],
 )  # fmt: skip
 def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> None:
@@ -151,10 +140,12 @@ def test_where_only_the_requests_are_too_many_experts_stay() -> None:
     assert made.plan.max_num_seqs is not None and made.plan.max_num_seqs <= 17
 
 
-def test_two_bits_that_were_asked_for_are_left_alone() -> None:
-    assert "--n-cpu-moe" not in reasons(
-        recommend(hardware="rtx5060ti", model="qwen3.6-35b-a3b", quant="ud-q2_k_xl")
-    )
+def test_a_quantisation_that_was_asked_for_is_kept() -> None:
+    made = recommend(hardware="rtx5060ti", model="unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL")
+    assert made.launch.argv[2].endswith(":UD-Q4_K_XL") and "--n-cpu-moe" in made.launch.argv
+    assert "ud-q4_k_xl with --n-cpu-moe" in reasons(made)
+    two = recommend(hardware="rtx5060ti", model="qwen3.6-35b-a3b", quant="ud-q2_k_xl")
+    assert "--n-cpu-moe" not in reasons(two)
 
 
 OFFLOADED = ("CPU", "expert offload", "cpu-moe", "fit offload")
@@ -162,48 +153,38 @@ OFFLOADED = ("CPU", "expert offload", "cpu-moe", "fit offload")
 
 def test_what_is_said_of_speculation_there_is_what_the_table_holds() -> None:
     def speedups(*sources: str) -> list[float]:
-        found = []
+        found: list[float] = []
         for source in sources:
-            with (knowledge_dir() / "measurements" / "runs" / f"{source}.csv").open(
-                encoding="utf-8"
-            ) as file:
-                rows = [
-                    r
-                    for r in csv.DictReader(file)
-                    if r["speedup"] and r["is_moe"] == "1" and r["spec_method"] == "mtp"
-                ]
+            path = knowledge_dir() / "measurements" / "runs" / f"{source}.csv"
+            rows = [r for r in csv.DictReader(path.read_text("utf-8").splitlines()) if r["speedup"]]
             there = [
-                r
+                float(r["speedup"])
                 for r in rows
-                if any(w in r["notes"] + r["use_why"] + r["spec_extra"] for w in OFFLOADED)
-            ]
-            found += [float(row["speedup"]) for row in there]
+                if r["is_moe"] == "1" and r["spec_method"] == "mtp"
+                and any(w in r["notes"] + r["use_why"] + r["spec_extra"] for w in OFFLOADED)
+            ]  # fmt: skip
+            found += there
             assert there and knowledge.source(source).title
         return found
 
-    losses, even, gains = (
-        speedups(*names) for names in (offload.LOSSES, offload.EVEN, offload.GAINS)
-    )
-    assert f"{min(losses):.2f}x to {max(losses):.2f}x in four" in offload.MEASURED
-    assert f"{min(even):.2f}x to {max(even):.2f}x in two" in offload.MEASURED
-    assert f"{min(gains):.2f}x to {max(gains):.2f}x in four" in offload.MEASURED
+    sources = ((offload.LOSSES, "four"), (offload.EVEN, "two"), (offload.GAINS, "four"))
+    for names, count in sources:
+        found = speedups(*names)
+        assert f"{min(found):.2f}x to {max(found):.2f}x in {count}" in offload.MEASURED
 
 
 # ---------------------------------------------------------------- replicas without a request
 
 
 def test_idle_replicas_are_named_with_what_would_use_them() -> None:
-    made = recommend(hardware="h100", gpus=3, model="qwen3-8b")
+    asked = {"hardware": "h100", "model": "qwen3-8b"}
+    made = recommend(**asked, gpus=3)
     assert (made.plan.tp, made.plan.dp) == (2, 1)  # 32 heads over two of them
-    told = reasons(recommend(hardware="h100", gpus=3, tp=1, model="qwen3-8b"))
+    told = reasons(recommend(**asked, gpus=3, tp=1))
     assert "2 of the 3 replicas have nothing to do with 1 request at once" in told
     assert "--concurrency 3" in told
-    assert "1 of the 2 replicas has" in reasons(
-        recommend(hardware="h100", gpus=2, tp=1, model="qwen3-8b")
-    )
-    assert "replicas" not in reasons(
-        recommend(hardware="h100", gpus=3, model="qwen3-8b", concurrency=3)
-    )
+    assert "1 of the 2 replicas has" in reasons(recommend(**asked, gpus=2, tp=1))
+    assert "replicas" not in reasons(recommend(**asked, gpus=3, concurrency=3))
 
 
 def test_heads_that_are_not_known_are_split_by_powers_of_two() -> None:
@@ -271,15 +252,13 @@ def test_pairs_of_linked_machines_span_two_nodes_each() -> None:
     [("gb10", "roce"), ("strix-halo", "ethernet"), ("h100", None), ("gh200", None)],
 )
 def test_machines_with_one_accelerator_are_linked(hardware: str, link: str | None) -> None:
-    facts = facts_for_request(Request(hardware=hardware, gpus=2))
-    assert facts.interconnect == link and (link is not None) == any(
-        field == "interconnect" for field, _, _ in facts.defaults
-    )
+    two = Request(hardware=hardware, gpus=2)
+    facts = facts_for_request(two)
+    defaults = {field for field, _, _ in facts.defaults}
+    assert facts.interconnect == link and (link is not None) == ("interconnect" in defaults)
     assert facts_for_request(Request(hardware=hardware)).interconnect is None
-    assert (
-        facts_for_request(Request(hardware=hardware, gpus=2, interconnect="pcie")).interconnect
-        == "pcie"
-    )
+    given = two.model_copy(update={"interconnect": "pcie"})
+    assert facts_for_request(given).interconnect == "pcie"
 
 
 def test_an_answer_without_a_method_says_how_linked_machines_are_started() -> None:
@@ -304,9 +283,11 @@ def test_a_compose_file_is_for_one_machine() -> None:
 # ---------------------------------------------------------------- what is asked against what runs
 
 
-def test_an_engine_against_the_hardware_is_contradicted() -> None:
+def test_an_engine_against_the_hardware_is_contradicted_and_a_plain_case_is_not() -> None:
     assert "llama.cpp runs on Metal" in reasons(recommend(hardware="apple-m4-max", engine="vllm"))
-    assert "was requested; " not in reasons(recommend(hardware="h100", engine="vllm"))
+    made = recommend(hardware="h100", engine="vllm")
+    assert "was requested; " not in reasons(made)
+    assert caveats.around(made.facts, made.plan) == []
 
 
 def test_a_laptop_is_not_told_to_take_more_gpus() -> None:
@@ -326,11 +307,6 @@ def test_a_chip_that_no_released_build_serves_is_named_like_its_neighbours() -> 
 def test_a_chip_below_the_engine_is_refused_before_its_memory() -> None:
     asked = {"hardware": "v100", "engine": "sglang", "model": "gemma-4-31b", "ctx_tokens": 100_000}
     assert "[SD268]" in refusal(**asked) and "--ctx" not in refusal(**asked)
-
-
-def test_around_says_nothing_of_a_plain_case() -> None:
-    made = recommend(hardware="h100")
-    assert caveats.around(made.facts, made.plan) == []
 
 
 def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
@@ -356,8 +332,8 @@ def test_sixteen_of_eight_a_machine_are_two_machines(engine: str, ranks: tuple[i
     the layers where the release drafts so (vLLM 0.30 on).
     """
     name, _, version = engine.partition("@")
-    made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", engine=name,
-                     engine_version=version or None)  # fmt: skip
+    asked = {"hardware": "h100", "gpus": 16, "model": "deepseek-v3.1", "engine": name}
+    made = recommend(**asked, engine_version=version or None)
     assert (made.plan.tp, made.plan.pp) == ranks and "--nnodes 2" in made.launch.text
     assert ("--pipeline-parallel-size 2" in made.launch.text) == (ranks == (8, 2))
     assert "--node-rank 0" in made.launch.text
@@ -372,9 +348,8 @@ def test_stages_are_priced_as_one_machine_that_takes_turns() -> None:
     """
 
     def plain(gpus: int, concurrency: int) -> float:
-        request = Request(hardware="h200", gpus=gpus, model="deepseek-v3.1", quant="fp8",
-                          engine="vllm", concurrency=concurrency)  # fmt: skip
-        facts = facts_for_request(request)
+        asked = {"hardware": "h200", "model": "deepseek-v3.1", "quant": "fp8", "engine": "vllm"}
+        facts = facts_for_request(Request(**asked, gpus=gpus, concurrency=concurrency))
         plan = propose.with_method(facts, propose.base_plan(facts, (gpus, 1)), "mtp", 1)
         assert (plan.tp, plan.pp) == (8, gpus // 8)
         return judge.estimate_plans(facts, [plan])[0].output_tok_s.baseline or 0.0

@@ -80,9 +80,7 @@ def goals(case: dict[str, Any]) -> list[tuple[Goal, str]]:
     named = {g: d for g, d in case["decision"].items() if g != "any"}
     rest = case["decision"].get("any")
     every: tuple[Goal, ...] = ("throughput", "tpot", "balanced")
-    if (
-        "ttft" in case["measured"] or "ttft" in named
-    ):  # decode measurements say nothing of the first token
+    if "ttft" in case["measured"] or "ttft" in named:  # decode says nothing of the first token
         every = (*every, "ttft")
     return [(g, named.get(g, rest)) for g in every if named.get(g, rest)]
 
@@ -100,11 +98,7 @@ def test_documented_decision(case: dict[str, Any]) -> None:
         # the time to first token decides only where its interval excludes 1
         unsure = ("measure",) if goal == "ttft" else ()
         allowed = {documented, *case.get("accept", ()), *unsure}
-        assert {advice.decision, advice.decision + k} & allowed, (
-            case["id"],
-            goal,
-            advice.reasons[0].text,
-        )
+        assert {advice.decision, advice.decision + k} & allowed, (goal, advice.reasons[0].text)
 
 
 @pytest.mark.parametrize("case", OTHER, ids=lambda c: c["id"])

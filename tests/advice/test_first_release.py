@@ -54,9 +54,8 @@ def test_a_build_of_llama_cpp_without_the_model_is_refused(model: str) -> None:
 
 def test_a_build_that_cannot_draft_with_the_head_is_off_and_says_which_can() -> None:
     def answer(build: str) -> Advice:
-        request = Request(hardware="gb10", model="nemotron-3-super-120b-a12b",
-                          engine="llama-server", engine_version=build)  # fmt: skip
-        return recommend(request)
+        asked = {"hardware": "gb10", "model": "nemotron-3-super-120b-a12b"}
+        return recommend(Request(**asked, engine="llama-server", engine_version=build))
 
     before, after = answer("b10343"), answer("b10344")
     assert before.decision == "off" and after.decision != "off"

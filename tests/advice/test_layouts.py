@@ -45,13 +45,10 @@ def _ask(**asked: Any) -> Advice:
 
 def speed(**asked: Any) -> float:
     """Tokens per second of the better one of the answer's two runs, of all or of one request."""
-    advice = _ask(**asked)
-    metric = {"tpot": advice.estimate.tpot_ms}.get(
-        asked.get("goal", ""), advice.estimate.output_tok_s
-    )
-    return max(1.0, metric.speedup.p50) * (
-        1e3 / metric.baseline if asked.get("goal") == "tpot" else metric.baseline
-    )
+    estimate = _ask(**asked).estimate
+    if asked.get("goal") == "tpot":
+        return max(1.0, estimate.tpot_ms.speedup.p50) * 1e3 / estimate.tpot_ms.baseline
+    return max(1.0, estimate.output_tok_s.speedup.p50) * estimate.output_tok_s.baseline
 
 
 def waits(**asked: Any) -> bool:

@@ -198,10 +198,8 @@ def test_a_card_that_may_drive_a_display_is_told(hardware: str, told: bool) -> N
 @pytest.mark.parametrize("kind", ["q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"])
 def test_every_cache_type_of_llama_server_can_be_asked_for(kind: str) -> None:
     """The choices of --cache-type-k (llama-server 0.5.0 --help)."""
-    made = recommend(
-        hardware="rtx4090", model="qwen3-32b", engine="llama-server", kv_cache_dtype=kind,
-        what_if=False,
-    )  # fmt: skip
+    made = recommend(hardware="rtx4090", model="qwen3-32b", engine="llama-server",
+                     kv_cache_dtype=kind, what_if=False)  # fmt: skip
     words = made.launch.argv
     assert [words[words.index(f"--cache-type-{part}") + 1] for part in "kv"] == [kind, kind]
 
@@ -217,11 +215,8 @@ def test_eight_bits_are_proposed_where_they_decide() -> None:
     tight = recommend(hardware="rtx5090", concurrency=64)
     assert tight.plan.kv_cache_dtype == "fp8"
     assert any(field == "kv_cache_dtype" for field, _, _ in tight.facts.defaults)
-    assert recommend(hardware="rtx5090", concurrency=4).plan.kv_cache_dtype is None
-    assert (
-        recommend(hardware="rtx5090", concurrency=64, kv_cache_dtype="auto").plan.kv_cache_dtype
-        is None
-    )
+    for asked in ({"concurrency": 4}, {"concurrency": 64, "kv_cache_dtype": "auto"}):
+        assert recommend(hardware="rtx5090", **asked).plan.kv_cache_dtype is None
 
 
 @pytest.mark.parametrize("model", ["deepseek-v4-flash", "deepseek-v4-pro"])

@@ -34,9 +34,8 @@ OFF = threshold("decision_off_p_gain").value
 ON = tuple(threshold(f"decision_on_p_gain{tail}").value for tail in ("", "_measured"))
 VARIED = 0.5  # spread of answers whose lengths nobody states, see caveats.lengths_decide
 # deciding steps that are no posterior
-OTHERWISE = {
-    "rule", "objective", "one_token", "no_method", "unknown_hardware", "unseen_head", "unpriced",
-}  # fmt: skip
+OTHERWISE = {"rule", "objective", "one_token", "no_method", "unknown_hardware", "unseen_head",
+             "unpriced"}  # fmt: skip
 Load = tuple[int, int]  # requests at once, prompt tokens
 
 

@@ -74,10 +74,8 @@ def test_the_ranks_are_those_of_the_machines(name: str, engine: str) -> None:
     checked = 0
     for gpus in COUNTS if name in BOARDS else COUNTS[1::2]:  # single cards differ in little
         for link in LINKS if name in BOARDS else LINKS[::3]:
-            asked = Request(
-                hardware=name, gpus=gpus, interconnect=link, engine=engine, model="qwen3-8b",
-                quant="bf16", concurrency=64,
-            )  # fmt: skip
+            asked = Request(hardware=name, gpus=gpus, interconnect=link, engine=engine,
+                            model="qwen3-8b", quant="bf16", concurrency=64)  # fmt: skip
             try:
                 facts = resolve.bare_facts(asked)
             except AdvisorError:  # this engine does not run there

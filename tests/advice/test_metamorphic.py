@@ -25,11 +25,9 @@ def draw(count: int, seed: int) -> list[Request]:
     dice, drawn = random.Random(seed), list[Request]()
     while len(drawn) < count:
         (name, gpus, link), (clients, tokens) = dice.choice(HARDWARE), dice.choice(LOADS)
-        asked = Request(
-            hardware=name, gpus=gpus, interconnect=link, model=dice.choice(MODELS),
-            engine=dice.choice(ENGINES), concurrency=clients, ctx_tokens=tokens,
-            goal=dice.choice(GOALS),
-        )  # fmt: skip
+        asked = Request(hardware=name, gpus=gpus, interconnect=link, model=dice.choice(MODELS),
+                        engine=dice.choice(ENGINES), concurrency=clients, ctx_tokens=tokens,
+                        goal=dice.choice(GOALS))  # fmt: skip
         try:
             candidate_plans(bare_facts(asked))
         except AdvisorError:
@@ -40,19 +38,16 @@ def draw(count: int, seed: int) -> list[Request]:
 
 def words(asked: Request) -> list[tuple[str, ...]]:
     """The options of a question, each with its value."""
-    options = {
-        "--hw": asked.hardware, "--gpus": asked.gpus, "--interconnect": asked.interconnect,
-        "--model": asked.model, "--engine": asked.engine, "--concurrency": asked.concurrency,
-        "--ctx": asked.ctx_tokens, "--goal": asked.goal,
-    }  # fmt: skip
+    options = {"--hw": asked.hardware, "--gpus": asked.gpus, "--interconnect": asked.interconnect,
+               "--model": asked.model, "--engine": asked.engine,
+               "--concurrency": asked.concurrency, "--ctx": asked.ctx_tokens,
+               "--goal": asked.goal}  # fmt: skip
     return [(name, str(value)) for name, value in options.items() if value is not None]
 
 
 def essence(advice: Advice) -> tuple[object, ...]:
-    return (
-        advice.decision, advice.plan, advice.plan_off, advice.candidate, advice.launch.argv,
-        advice.estimate, advice.plan_findings,
-    )  # fmt: skip
+    return (advice.decision, advice.plan, advice.plan_off, advice.candidate, advice.launch.argv,
+            advice.estimate, advice.plan_findings)  # fmt: skip
 
 
 @pytest.mark.parametrize("asked", draw(12, 1), ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}")

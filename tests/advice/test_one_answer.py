@@ -24,14 +24,12 @@ from advisor.cli.serve.question import check_fields
 from advisor.cli.serve.tools import LaunchArguments
 from advisor.domain.nouns import Advice, AdvisorError, Estimate, Interval
 
-MACHINES = (
-    "gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200",
-    "b200", "mi300x", "apple-m4-max", "strix-halo", "l40s", "rtx3060", "apple-m3-ultra",
-)  # fmt: skip
-MODELS = (
-    "qwen3.6-35b-a3b", "qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b", "qwen3-8b",
-    "qwen3-next-80b-a3b", "llama-3.3-70b", "gemma-4-31b", "gpt-oss-120b", "glm-4.7-flash",
-)  # fmt: skip
+MACHINES = ("gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb", "h100-sxm",
+            "h200", "b200", "mi300x", "apple-m4-max", "strix-halo", "l40s", "rtx3060",
+            "apple-m3-ultra")  # fmt: skip
+MODELS = ("qwen3.6-35b-a3b", "qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b",
+          "qwen3-8b", "qwen3-next-80b-a3b", "llama-3.3-70b", "gemma-4-31b", "gpt-oss-120b",
+          "glm-4.7-flash")  # fmt: skip
 ROW_NAMES = {
     "hardware": "hardware", "model": "model", "engine": "engine", "quant": "quant",
     "gpus": "gpu_count", "concurrency": "concurrency", "ctx_tokens": "input_tokens",

@@ -35,11 +35,8 @@ COOKBOOK = {
 def test_sglang_gets_its_own_words(model: str) -> None:
     facts = Facts(engine="sglang", engine_version="0.5.21")
     llm = knowledge.llm(model)
-    told = (
-        parser_name(facts, THOUGHTS, llm.reasoning_parser),
-        parser_name(facts, TOOLS, llm.tool_call_parser),
-    )
-    assert told == COOKBOOK[model]
+    asked = ((THOUGHTS, llm.reasoning_parser), (TOOLS, llm.tool_call_parser))
+    assert tuple(parser_name(facts, *one) for one in asked) == COOKBOOK[model]
 
 
 # formats that an engine's newest release cannot read; SGLang has the thinking of Hunyuan-A13B alone
@@ -54,12 +51,8 @@ def test_no_release_gets_another_familys_parser(engine: str) -> None:
         facts = Facts(engine=engine, engine_version=version)
         for name in knowledge.index()["llms"]:
             llm = knowledge.llm(name)
-            for option, wanted in (
-                (THOUGHTS, llm.reasoning_parser),
-                (TOOLS, llm.tool_call_parser),
-            ):
-                if wanted is None:
-                    continue
+            words = {THOUGHTS: llm.reasoning_parser, TOOLS: llm.tool_call_parser}
+            for option, wanted in ((name, word) for name, word in words.items() if word):
                 own = parser_name(facts, option, wanted)
                 found = adapter.catalogue.find(option, version)
                 known = found.choices or found.values or ()

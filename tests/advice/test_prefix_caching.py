@@ -12,17 +12,15 @@ SHARES = [step / 20 for step in range(20)]
 
 
 def ask(share: float, tokens: int, hardware: str = "h100", concurrency: int = 64) -> Advice:
-    return recommend(hardware=hardware, concurrency=concurrency, ctx_tokens=tokens,
-                     prefix_share=share, what_if=False)  # fmt: skip
+    asked = {"hardware": hardware, "concurrency": concurrency, "ctx_tokens": tokens}
+    return recommend(**asked, prefix_share=share, what_if=False)
 
 
 @pytest.mark.parametrize(
     ("hardware", "concurrency", "tokens"),
-    [
-        ("gb10", 16, 2048),
-        *(pytest.param("h100", *load, marks=pytest.mark.slow) for load in ((64, 3200), (4, 6300))),
-    ],
-)
+    [("gb10", 16, 2048),
+     *(pytest.param("h100", *load, marks=pytest.mark.slow) for load in ((64, 3200), (4, 6300)))],
+)  # fmt: skip
 def test_the_plain_server_is_no_slower_where_more_is_shared(
     hardware: str, concurrency: int, tokens: int
 ) -> None:

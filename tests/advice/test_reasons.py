@@ -243,10 +243,8 @@ def test_lengths_that_nobody_states_do_not_decide_the_sign(
     spread: float | None, decided: str
 ) -> None:
     """Measured with lengths that vary by a half: 1.19x; with one length 0.95x is expected."""
-    advice = recommend(
-        hardware="h200", model="qwen3-next-80b-a3b", concurrency=16, workload="random",
-        output_spread=spread,
-    )  # fmt: skip
+    advice = recommend(hardware="h200", model="qwen3-next-80b-a3b", concurrency=16,
+                       workload="random", output_spread=spread)  # fmt: skip
     assert advice.decided_by == decided
     assert (advice.gain.p50 > 1) == (spread == 0.5)
     assert advice.decision == ("off" if spread == 0.0 else "measure")

@@ -49,6 +49,8 @@ def test_no_condition_names_the_decision_that_was_taken(advice: Advice) -> None:
 
 
 CROWDED = (2, 4)  # questions whose pool holds fewer requests with speculation than without
+FOUR = {"gpus": 4, "tp": 1}
+PCIE = fields("hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b quant=fp8")
 
 
 @pytest.mark.parametrize("which", CROWDED)
@@ -68,15 +70,11 @@ def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
         "model=qwen3.6-35b-a3b hardware=gb10 engine=vllm quant=fp8 spec_method=mtp k=2 "
         "input_tokens=2048 speedup_metric=output_tok_s"
     )
-    for made in predict_table.predict_dicts(
-        [row | {"concurrency": str(c)} for c in range(1, 80, 3)]
-    ):
-        assert (made["speedup_p10"] > 1) == (made["p_gain"] > 0.9) or made[
-            "p_gain"
-        ] == pytest.approx(0.9)
-        assert (made["speedup_p90"] < 1) == (made["p_gain"] < 0.1) or made[
-            "p_gain"
-        ] == pytest.approx(0.1)
+    rows = [row | {"concurrency": str(c)} for c in range(1, 80, 3)]
+    for made in predict_table.predict_dicts(rows):
+        low, high, chance = (made[name] for name in ("speedup_p10", "speedup_p90", "p_gain"))
+        assert (low > 1) == (chance > 0.9) or chance == pytest.approx(0.9)
+        assert (high < 1) == (chance < 0.1) or chance == pytest.approx(0.1)
 
 
 def test_the_launch_holds_a_request_and_its_bill_is_its_own(advice: Advice) -> None:
@@ -107,18 +105,14 @@ def test_k_keeps_to_the_documented_limit() -> None:
 
 
 def test_replicas_add_up_their_tokens_per_second() -> None:
-    one = recommend(hardware="h100", concurrency=16).estimate
-    four = recommend(hardware="h100", gpus=4, tp=1, concurrency=64).estimate
-    idle = recommend(hardware="h100", gpus=4, tp=1, concurrency=1).estimate
-    alone = recommend(hardware="h100", concurrency=1).estimate
-    assert one and four and idle and alone
+    one, four, idle, alone = (
+        recommend(hardware="h100", concurrency=load, **more).estimate
+        for load, more in ((16, {}), (64, FOUR), (1, FOUR), (1, {}))
+    )
     for arm in ("baseline", "value"):
-        assert getattr(four.output_tok_s, arm) == pytest.approx(
-            4 * getattr(one.output_tok_s, arm), rel=0.02
-        )
-        assert getattr(idle.output_tok_s, arm) == pytest.approx(
-            getattr(alone.output_tok_s, arm), rel=0.02
-        )
+        speeds = [getattr(each.output_tok_s, arm) for each in (one, four, idle, alone)]
+        assert speeds[1] == pytest.approx(4 * speeds[0], rel=0.02)
+        assert speeds[2] == pytest.approx(speeds[3], rel=0.02)
     assert four.tpot_ms.value == pytest.approx(one.tpot_ms.value, rel=0.02)
 
 
@@ -257,16 +251,13 @@ def test_ranks_share_heads_evenly(gpus: int, model: str) -> None:
         assert facts.shape.kv_heads % tp == 0 or tp % facts.shape.kv_heads == 0
 
 
-def test_a_launch_carries_the_environment_that_its_release_needs() -> None:
+@pytest.mark.parametrize(("version", "value"), [("0.24.0", "0"), ("0.25.1", None)])
+def test_a_launch_carries_the_environment_that_its_release_needs(
+    version: str, value: str | None
+) -> None:
     """vLLM 0.24 does not load block FP8 on a GB10 with DeepGEMM."""
-    made = recommend(hardware="gb10", engine="vllm", engine_version="0.24.0", quant="fp8")
-    assert dict(made.launch.env)["VLLM_USE_DEEP_GEMM"] == "0"
-    assert (
-        "VLLM_USE_DEEP_GEMM"
-        not in recommend(
-            hardware="gb10", engine="vllm", engine_version="0.25.1", quant="fp8"
-        ).launch.env
-    )
+    made = recommend(hardware="gb10", engine="vllm", engine_version=version, quant="fp8")
+    assert dict(made.launch.env).get("VLLM_USE_DEEP_GEMM") == value
 
 
 @pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b"])
@@ -282,12 +273,8 @@ def test_sglang_does_not_speculate_on_apple_chips(model: str) -> None:
     "asked",
     [
         fields("hardware=jetson-thor model=qwen3.6-27b concurrency=128 output_tokens=2048"),
-        fields(
-            "hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b concurrency=16 quant=fp8"
-        ),
-        fields(
-            "hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b concurrency=8 quant=fp8"
-        ),
+        PCIE | {"concurrency": 16},
+        PCIE | {"concurrency": 8},
     ],
 )
 def test_where_requests_queue_the_three_figures_tell_one_story(asked: dict[str, Any]) -> None:

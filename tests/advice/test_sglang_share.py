@@ -31,10 +31,8 @@ def test_the_share_is_that_of_the_engine(
 ) -> None:
     asked = Request(hardware=hw, gpus=tp, engine="sglang", engine_version=release, model=model)
     facts = resolve.bare_facts(asked)
-    plan = Plan(
-        engine="sglang", engine_version=release, method="none", tp=tp, max_num_seqs=4,
-        max_num_batched_tokens=tokens,
-    )  # fmt: skip
+    plan = Plan(engine="sglang", engine_version=release, method="none", tp=tp, max_num_seqs=4,
+                max_num_batched_tokens=tokens)  # fmt: skip
     shape = facts.shape
     assert sglang_share(facts, plan, shape) == pytest.approx(1 - reserved / total, abs=2e-4)
 

@@ -34,27 +34,22 @@ def test_memory_that_is_full_to_within_the_error_of_its_bill_is_measured() -> No
 
 
 def test_a_row_that_states_its_context_is_widened_where_it_overflows() -> None:
-    """131,072 tokens on the same card lost: 0.71x."""
-    free, full, nearly = predict(
+    """131,072 tokens on the same card lost: 0.71x; 0.83x behind 30,000 tokens with as many
+    reserved, which 8-bit caches do not make fit.
+    """
+    free, full, nearly = predict([ROW | {"context_tokens": n} for n in (8_192, 131_072, 40_000)])
+    deep, slots, silent = predict(
         [
-            {**ROW, "context_tokens": 8_192},
-            {**ROW, "context_tokens": 131_072},
-            {**ROW, "context_tokens": 40_000},
+            {**ROW, "context_tokens": 131_072, "input_tokens": 30_000},
+            {**ROW, "max_model_len": 131_072},  # what the launch reserves for each slot
+            ROW,
         ]
     )
-    silent = predict([ROW])[0]
     assert free["speedup_p50"] == silent["speedup_p50"] > 1.2
     assert full["speedup_p10"] < 0.7105 < full["speedup_p90"] and full["decision"] != "on"
     width, usual = (one["speedup_p90"] / one["speedup_p10"] for one in (full, free))
     assert width > 1.4 * usual
-    assert nearly["decision"] == "measure"
-    # what the launch reserves for each slot says the same
-    assert predict([{**ROW, "max_model_len": 131_072}])[0] == full
-
-
-def test_a_deep_row_that_states_its_context_is_widened_too() -> None:
-    """0.83x behind 30,000 tokens with 131,072 reserved, which 8-bit caches do not make fit."""
-    (deep,) = predict([{**ROW, "context_tokens": 131_072, "input_tokens": 30_000}])
+    assert nearly["decision"] == "measure" and slots == full
     assert deep["speedup_p10"] < 0.8286 < deep["speedup_p90"]
 
 
@@ -74,13 +69,12 @@ def test_the_same_launch_is_told_by_validate() -> None:
 
 @pytest.mark.parametrize("goal", ["balanced", "throughput", "tpot"])
 def test_layers_behind_a_link_of_llama_server_are_measured(goal: str) -> None:
-    made = recommend(hardware="gb10", gpus=2, interconnect="ethernet", engine="llama-server",
-                     model="qwen3.5-122b-a10b", goal=goal)  # fmt: skip
+    asked = {"hardware": "gb10", "engine": "llama-server", "model": "qwen3.5-122b-a10b"}
+    made = recommend(**asked, gpus=2, interconnect="ethernet", goal=goal)
     assert (made.decision, made.decided_by) == ("measure", "unpriced")
     assert "is not predicted" in made.reasons[0].text
     assert made.reasons[0].sources == ("gfx1200rpc",)
-    one = recommend(hardware="gb10", engine="llama-server", model="qwen3.5-122b-a10b", goal=goal)
-    assert one.decided_by != "unpriced"
+    assert recommend(**asked, goal=goal).decided_by != "unpriced"
 
 
 def test_a_file_with_rpc_is_told_to_measure_and_why() -> None:

@@ -104,10 +104,8 @@ def main() -> None:
 
 def warm_s() -> float:
     """Processor time of a warm answer, in seconds."""
-    done = subprocess.run(
-        [sys.executable, "-c", WARM], cwd=ROOT, capture_output=True, text=True, check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", WARM], cwd=ROOT, capture_output=True, text=True,
+                          check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
     return float(done.stdout)
 
 

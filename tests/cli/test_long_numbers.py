@@ -89,9 +89,7 @@ COMMANDS: dict[str, Words] = {
     "engine": lambda f: ["recommend", *ASKED, "--engine", f"vllm@0.{DIGITS}.0"],
     "quant": lambda f: ["recommend", *ASKED, "--quant", f"q{DIGITS}_k"],
     **{
-        name: lambda f, name=name: [  # type: ignore[misc]
-            "validate", write(f, name, LAUNCHES[name] + "\n"), *ASKED,
-        ]
+        name: lambda f, name=name: ["validate", write(f, name, LAUNCHES[name] + "\n"), *ASKED]
         for name in LAUNCHES
     },
 }  # fmt: skip

@@ -22,11 +22,9 @@ SIGNS = "\x1b]0;a\x07\x1b[31m\u202e\x08\x9b2J\x7f\u2028\u2029\u200b\u2066\r\x85"
 EVIL = f"q{SIGNS}EVIL"
 ASKED = ("--hw", "gb10", "--concurrency", "4", "--ctx", "2048")
 SETTING = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
-CONFIG = {
-    "model_type": "qwen3", "num_hidden_layers": 40, "hidden_size": 2048, "head_dim": 128,
-    "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 4,
-    "vocab_size": 151936, "max_position_embeddings": 32768,
-}  # fmt: skip
+CONFIG = {"model_type": "qwen3", "num_hidden_layers": 40, "hidden_size": 2048, "head_dim": 128,
+          "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 4,
+          "vocab_size": 151936, "max_position_embeddings": 32768}  # fmt: skip
 
 
 def shown_signs(text: str) -> set[str]:

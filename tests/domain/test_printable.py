@@ -35,10 +35,8 @@ DANGEROUS = st.sampled_from(
     "\u2028\u2029\u2060\u2066\u2069\ufeff\ufff9\U000e0041\ue000" + INVISIBLE
 )
 WORDS = st.sampled_from(
-    [
-        "m\x1b]0;pwned\x07A", "\x1b[31m", "\u202egnp.exe", "\x9b2J", "Qwen/Qwen3.6-27B", "\r\nOK",
-        "a b",
-    ]
+    ["m\x1b]0;pwned\x07A", "\x1b[31m", "\u202egnp.exe", "\x9b2J", "Qwen/Qwen3.6-27B", "\r\nOK",
+     "a b"]
 )  # fmt: skip
 TEXT = st.lists(st.one_of(DANGEROUS, WORDS, st.characters()), max_size=12).map("".join)
 

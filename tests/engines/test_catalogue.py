@@ -204,11 +204,8 @@ def test_no_image_of_another_amd_architecture(
 
 def test_benchmark_commands_follow_the_load() -> None:
     request = Request(hardware="gb10", concurrency=16, ctx_tokens=2048, output_tokens=256)
-    clients = {
-        "vllm": "vllm bench serve",
-        "sglang": "sglang.benchmark.serving",
-        "llama-server": "/v1/chat/completions",
-    }
+    clients = {"vllm": "vllm bench serve", "sglang": "sglang.benchmark.serving",
+               "llama-server": "/v1/chat/completions"}  # fmt: skip
     for engine, words in clients.items():
         plan = Plan(engine=engine, model="Qwen/Qwen3.6-27B")  # type: ignore[arg-type]
         text = benchmarks.command(plan, request)

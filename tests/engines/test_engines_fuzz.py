@@ -22,10 +22,8 @@ def spellings(name: str) -> list[str]:
 
 
 WORDS = {name: spellings(name) for name in ("vllm", "sglang", "llama-server")}
-ODD = [
-    "", "-", "--", "---", "--=", "-=1", "--no-", "{", '{"a":', "[[[", "null", "-1", "1e999", "nan",
-    "128k", "128k9",
-]  # fmt: skip
+ODD = ["", "-", "--", "---", "--=", "-=1", "--no-", "{", '{"a":', "[[[", "null", "-1", "1e999",
+       "nan", "128k", "128k9"]  # fmt: skip
 ODD += ["$X", "${X}", "é", "\x00", "--speculative-config", "9" * 400]
 ODD += [
     '{"method":5,"num_speculative_tokens":[1]}',

@@ -21,14 +21,10 @@ PAIRS = [
     for engine in ("vllm", "sglang", "llama-server")
     for version in engines.get(engine).versions
 ]
-MODELS = (
-    "Qwen/Qwen3.6-35B-A3B-FP8", "Qwen/Qwen3.6-27B", "meta/Llama-3.1-8B", "a b/'quoted' \"model\"",
-    "/models/x.gguf", "-dash",
-)  # fmt: skip
-GGUFS = (
-    "u/Q-GGUF:Q4_K_M", "u/Q-GGUF:sub/q.gguf", "u/Q-GGUF", "/models/x.gguf", "./x",
-    "http://h/x.gguf",
-)  # fmt: skip
+MODELS = ("Qwen/Qwen3.6-35B-A3B-FP8", "Qwen/Qwen3.6-27B", "meta/Llama-3.1-8B",
+          "a b/'quoted' \"model\"", "/models/x.gguf", "-dash")  # fmt: skip
+GGUFS = ("u/Q-GGUF:Q4_K_M", "u/Q-GGUF:sub/q.gguf", "u/Q-GGUF", "/models/x.gguf", "./x",
+         "http://h/x.gguf")  # fmt: skip
 WORD = st.text(
     st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=12
 ).filter(lambda text: text.strip() == text and "  " not in text and text != "false")

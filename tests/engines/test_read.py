@@ -22,103 +22,53 @@ def read(engine: str, text: str, version: str | None = None, **env: str) -> Laun
 
 CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     # vLLM: names, prefixes, JSON, dotted keys, shorthand
-    (
-        "vllm", f"vllm serve Qwen/Qwen3.6-27B --speculative-config {MTP2}", "0.25.1",
-        {"method": "mtp", "k": 2},
-    ),
-    (
-        "vllm", "vllm serve m -tp=2 --max_model_len=128k --max-num-seqs 32", "0.33.0",
-        {"tp": 2, "max_model_len": 128000, "max_num_seqs": 32},
-    ),
-    (
-        "vllm", "vllm serve m --max-model-len auto", "0.33.0",
-        {"extra": (("--max-model-len", "auto"),)},
-    ),
-    (
-        "vllm",
-        "vllm serve m --speculative-config.method mtp "
-        "--speculative-config.num_speculative_tokens 3",
-        None, {"method": "mtp", "k": 3},
-    ),
-    (
-        "vllm",
-        "python3 -m vllm.entrypoints.openai.api_server --model m --no-enable-prefix-caching", None,
-        {"model": "m", "prefix_caching": False},
-    ),
-    (
-        "vllm", "vllm serve m --disable-prefix-caching --no-async-scheduling", "0.33.0",
-        {"prefix_caching": False, "async_scheduling": False},
-    ),
-    (
-        "vllm", "vllm serve m --enable-prefix-caching --no-enable-prefix-caching", "0.33.0",
-        {"prefix_caching": False},
-    ),
-    (
-        "vllm",
-        "vllm serve Qwen/Qwen3.5-9B --speculative-config "
-        '\'{"method":"qwen3_5_mtp","num_speculative_tokens":4,"moe_backend":"triton"}\'',
-        None,
-        {"method": "mtp", "k": 4, "extra": (("--speculative-config.moe_backend", '"triton"'),)},
-    ),
-    (
-        "vllm",
-        'vllm serve m --speculative-config \'{"method":"mtp","num_speculative_tokens":3,'
-        '"num_speculative_tokens_per_batch_size":[[1,8,3],[9,64,1]]}\'',
-        "0.26.0", {"method": "mtp", "k": 3, "k_schedule": ((1, 8, 3), (9, 64, 1))},
-    ),
-    (
-        "vllm", 'vllm serve Qwen/Qwen3.6-27B --speculative-config \'{"method":"mtp"}\'', None,
-        {"method": "mtp", "k": 1},
-    ),
-    (
-        "vllm",
-        "vllm serve m --speculative-config "
-        '\'{"model":"a/eagle3-head","num_speculative_tokens":3}\'',
-        None, {"method": "eagle3", "k": 3, "draft_model": "a/eagle3-head"},
-    ),
-    (
-        "vllm",
-        "vllm serve m --speculative-config "
-        '\'{"model":"Qwen/Qwen3.5-0.8B","num_speculative_tokens":5}\'',
-        None, {"method": "draft_model", "k": 5, "draft_model": "Qwen/Qwen3.5-0.8B"},
-    ),
-    (
-        "vllm",
-        "vllm serve m --speculative-config "
-        '\'{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}\'',
-        None,
-        {"method": "ngram", "k": 4, "extra": (("--speculative-config.prompt_lookup_max", "4"),)},
-    ),
-    (
-        "vllm", "vllm serve m --speculative-config '{broken'", None,
-        {"method": "none", "extra": (("--speculative-config", "{broken"),)},
-    ),
-    (
-        "vllm",
-        "vllm serve m --enable-auto-tool-choice --tool-call-parser qwen3_coder --trust-remote-code",
-        None, {"tool_call_parser": "qwen3_coder", "extra": (("--trust-remote-code", None),)},
-    ),
-    (
-        "vllm", "vllm serve m --tool-call-parser hermes", None,
-        {"tool_call_parser": "hermes", "extra": (("--enable-auto-tool-choice", "false"),)},
-    ),
+    ("vllm", f"vllm serve Qwen/Qwen3.6-27B --speculative-config {MTP2}", "0.25.1",
+     {"method": "mtp", "k": 2}),
+    ("vllm", "vllm serve m -tp=2 --max_model_len=128k --max-num-seqs 32", "0.33.0",
+     {"tp": 2, "max_model_len": 128000, "max_num_seqs": 32}),
+    ("vllm", "vllm serve m --max-model-len auto", "0.33.0",
+     {"extra": (("--max-model-len", "auto"),)}),
+    ("vllm", "vllm serve m --speculative-config.method mtp "
+     "--speculative-config.num_speculative_tokens 3", None, {"method": "mtp", "k": 3}),
+    ("vllm", "python3 -m vllm.entrypoints.openai.api_server --model m --no-enable-prefix-caching",
+     None, {"model": "m", "prefix_caching": False}),
+    ("vllm", "vllm serve m --disable-prefix-caching --no-async-scheduling", "0.33.0",
+     {"prefix_caching": False, "async_scheduling": False}),
+    ("vllm", "vllm serve m --enable-prefix-caching --no-enable-prefix-caching", "0.33.0",
+     {"prefix_caching": False}),
+    ("vllm", "vllm serve Qwen/Qwen3.5-9B --speculative-config "
+     '\'{"method":"qwen3_5_mtp","num_speculative_tokens":4,"moe_backend":"triton"}\'', None,
+     {"method": "mtp", "k": 4, "extra": (("--speculative-config.moe_backend", '"triton"'),)}),
+    ("vllm", 'vllm serve m --speculative-config \'{"method":"mtp","num_speculative_tokens":3,'
+     '"num_speculative_tokens_per_batch_size":[[1,8,3],[9,64,1]]}\'', "0.26.0",
+     {"method": "mtp", "k": 3, "k_schedule": ((1, 8, 3), (9, 64, 1))}),
+    ("vllm", 'vllm serve Qwen/Qwen3.6-27B --speculative-config \'{"method":"mtp"}\'', None,
+     {"method": "mtp", "k": 1}),
+    ("vllm", "vllm serve m --speculative-config "
+     '\'{"model":"a/eagle3-head","num_speculative_tokens":3}\'', None,
+     {"method": "eagle3", "k": 3, "draft_model": "a/eagle3-head"}),
+    ("vllm", "vllm serve m --speculative-config "
+     '\'{"model":"Qwen/Qwen3.5-0.8B","num_speculative_tokens":5}\'', None,
+     {"method": "draft_model", "k": 5, "draft_model": "Qwen/Qwen3.5-0.8B"}),
+    ("vllm", "vllm serve m --speculative-config "
+     '\'{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}\'', None,
+     {"method": "ngram", "k": 4, "extra": (("--speculative-config.prompt_lookup_max", "4"),)}),
+    ("vllm", "vllm serve m --speculative-config '{broken'", None,
+     {"method": "none", "extra": (("--speculative-config", "{broken"),)}),
+    ("vllm",
+     "vllm serve m --enable-auto-tool-choice --tool-call-parser qwen3_coder --trust-remote-code",
+     None, {"tool_call_parser": "qwen3_coder", "extra": (("--trust-remote-code", None),)}),
+    ("vllm", "vllm serve m --tool-call-parser hermes", None,
+     {"tool_call_parser": "hermes", "extra": (("--enable-auto-tool-choice", "false"),)}),
     ("vllm", "vllm serve m --max-model-len 128K", "0.33.0", {"max_model_len": 131072}),
     ("vllm", "vllm serve m -O3", "0.33.0", {"extra": (("--optimization-level", "3"),)}),
     # SGLang: algorithms, steps and tokens, automatic choice
-    (
-        "sglang",
-        "python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 "
-        "--speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 "
-        "--speculative-num-draft-tokens 4",
-        "0.5.12", {"method": "mtp", "k": 3},
-    ),
-    (
-        "sglang",
-        "--model-path Qwen/Qwen3.5-397B-A17B-FP8 --speculative-algorithm EAGLE "
-        "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 "
-        "--tp 8",
-        "v0.5.13.post1", {"method": "mtp", "k": 3, "tp": 8},
-    ),
+    ("sglang", "python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 "
+     "--speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 "
+     "--speculative-num-draft-tokens 4", "0.5.12", {"method": "mtp", "k": 3}),
+    ("sglang", "--model-path Qwen/Qwen3.5-397B-A17B-FP8 --speculative-algorithm EAGLE "
+     "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 "
+     "--tp 8", "v0.5.13.post1", {"method": "mtp", "k": 3, "tp": 8}),
     (
         "sglang",
         "--model meta/Llama-3.1-8B --speculative-algo EAGLE --speculative-draft-model-path a/d "
@@ -135,84 +85,46 @@ CASES: list[tuple[str, str, str | None, dict[str, Any]]] = [
             ),
         },
     ),
-    (
-        "sglang", "--model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN", "0.5.23",
-        {"method": "mtp", "k": 3},
-    ),
-    (
-        "sglang",
-        "--model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm MTP "
-        "--speculative-num-steps 2",
-        None, {"method": "mtp", "k": 2, "extra": (("--speculative-num-steps", "2"),)},
-    ),
-    (
-        "sglang",
-        "--model-path Qwen/Qwen3.5-9B --speculative-algorithm NEXTN --speculative-num-steps 1 "
-        "--speculative-num-draft-tokens 1",
-        None, {"method": "mtp", "k": 0},
-    ),
-    (
-        "sglang",
-        "--model-path m --disable-radix-cache --context-length 8192 --max-running-requests "
-        "16 --mem-fraction-static 0.8",
-        None,
-        {
-            "prefix_caching": False,
-            "max_model_len": 8192,
-            "max_num_seqs": 16,
-            "memory_fraction": 0.8,
-        },
-    ),
-    (
-        "sglang", "--model-path m --mamba-scheduler-strategy extra_buffer --cuda-graph-bs 1 2 4",
-        "0.5.13", {"mamba_strategy": "extra_buffer", "extra": (("--cuda-graph-bs", "1 2 4"),)},
-    ),
+    ("sglang", "--model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN", "0.5.23",
+     {"method": "mtp", "k": 3}),
+    ("sglang", "--model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm MTP "
+     "--speculative-num-steps 2", None,
+     {"method": "mtp", "k": 2, "extra": (("--speculative-num-steps", "2"),)}),
+    ("sglang",
+     "--model-path Qwen/Qwen3.5-9B --speculative-algorithm NEXTN --speculative-num-steps 1 "
+     "--speculative-num-draft-tokens 1", None, {"method": "mtp", "k": 0}),
+    ("sglang",
+     "--model-path m --disable-radix-cache --context-length 8192 --max-running-requests "
+     "16 --mem-fraction-static 0.8", None,
+     {"prefix_caching": False, "max_model_len": 8192, "max_num_seqs": 16, "memory_fraction": 0.8}),
+    ("sglang", "--model-path m --mamba-scheduler-strategy extra_buffer --cuda-graph-bs 1 2 4",
+     "0.5.13", {"mamba_strategy": "extra_buffer", "extra": (("--cuda-graph-bs", "1 2 4"),)}),
     # llama-server: slots, types, old spellings
-    (
-        "llama-server",
-        "llama-server -m q.gguf -c 65536 -np 4 --spec-type draft-mtp --spec-draft-n-max 2", "b9976",
-        {"method": "mtp", "k": 2, "max_num_seqs": 4, "max_model_len": 16384},
-    ),
-    (
-        "llama-server", "./build/bin/llama-server -m q.gguf -c 65536 -np 4 -kvu", "0.5.0",
-        {"max_num_seqs": 4, "max_model_len": 65536, "extra": (("--kv-unified", None),)},
-    ),
-    (
-        "llama-server", "llama-server -m q.gguf --spec-type draft-mtp", "0.5.0",
-        {"method": "mtp", "k": 3},
-    ),
+    ("llama-server",
+     "llama-server -m q.gguf -c 65536 -np 4 --spec-type draft-mtp --spec-draft-n-max 2", "b9976",
+     {"method": "mtp", "k": 2, "max_num_seqs": 4, "max_model_len": 16384}),
+    ("llama-server", "./build/bin/llama-server -m q.gguf -c 65536 -np 4 -kvu", "0.5.0",
+     {"max_num_seqs": 4, "max_model_len": 65536, "extra": (("--kv-unified", None),)}),
+    ("llama-server", "llama-server -m q.gguf --spec-type draft-mtp", "0.5.0",
+     {"method": "mtp", "k": 3}),
     ("llama-server", "llama-server -m q.gguf --spec-type mtp", "b9235", {"method": "mtp", "k": 3}),
-    (
-        "llama-server", "llama-server -m q.gguf -md d.gguf", "b8643",
-        {"method": "draft_model", "k": 16, "draft_model": "d.gguf"},
-    ),
-    (
-        "llama-server",
-        "llama-server -m q.gguf --spec-type draft-mtp,ngram-mod --spec-draft-n-max 4", None,
-        {"method": "mtp", "k": 4, "extra": (("--spec-type", "draft-mtp,ngram-mod"),)},
-    ),
-    (
-        "llama-server", "llama-server -m q.gguf --spec-type ngram-cache", None,
-        {"method": "ngram", "k": 0, "extra": (("--spec-type", "ngram-cache"),)},
-    ),
-    (
-        "llama-server", "llama-server -m q.gguf -fa -ctk q8_0 -ctv q8_0 -ngl 99", "b6200",
-        {"kv_cache_dtype": "q8_0"},
-    ),
-    (
-        "llama-server", "llama-server -m q.gguf -fa off -ctk q8_0", "0.5.0",
-        {"extra": (("--flash-attn", "off"), ("--cache-type-k", "q8_0"))},
-    ),
+    ("llama-server", "llama-server -m q.gguf -md d.gguf", "b8643",
+     {"method": "draft_model", "k": 16, "draft_model": "d.gguf"}),
+    ("llama-server",
+     "llama-server -m q.gguf --spec-type draft-mtp,ngram-mod --spec-draft-n-max 4", None,
+     {"method": "mtp", "k": 4, "extra": (("--spec-type", "draft-mtp,ngram-mod"),)}),
+    ("llama-server", "llama-server -m q.gguf --spec-type ngram-cache", None,
+     {"method": "ngram", "k": 0, "extra": (("--spec-type", "ngram-cache"),)}),
+    ("llama-server", "llama-server -m q.gguf -fa -ctk q8_0 -ctv q8_0 -ngl 99", "b6200",
+     {"kv_cache_dtype": "q8_0"}),
+    ("llama-server", "llama-server -m q.gguf -fa off -ctk q8_0", "0.5.0",
+     {"extra": (("--flash-attn", "off"), ("--cache-type-k", "q8_0"))}),
     ("llama-server", "llama-server -m q.gguf --tensor-split 1,1,1", "0.5.0", {"tp": 3}),
-    (
-        "llama-server",
-        "llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL --no-cache-prompt", "0.5.0",
-        {"model": "unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL", "prefix_caching": False},
-    ),
-    (
-        "ik_llama.cpp", "llama-server -m q-MTP.gguf --spec-type mtp:n_max=2,p_min=0.0", None,
-        {"method": "mtp", "k": 2, "extra": (("--spec-type", "mtp:n_max=2,p_min=0.0"),)},
-    ),
+    ("llama-server",
+     "llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL --no-cache-prompt", "0.5.0",
+     {"model": "unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL", "prefix_caching": False}),
+    ("ik_llama.cpp", "llama-server -m q-MTP.gguf --spec-type mtp:n_max=2,p_min=0.0", None,
+     {"method": "mtp", "k": 2, "extra": (("--spec-type", "mtp:n_max=2,p_min=0.0"),)}),
 ]  # fmt: skip
 
 

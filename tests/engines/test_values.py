@@ -7,12 +7,10 @@ import pytest
 from advisor import engines, recommend, validate
 from advisor.domain.nouns import AdvisorError
 
-LISTED = (
-    "--attention-backend", "--config-format", "--data-parallel-backend",
-    "--distributed-executor-backend", "--dtype", "--kv-cache-dtype", "--load-format",
-    "--moe-backend", "--quantization", "--reasoning-parser", "--runner", "--tokenizer-mode",
-    "--tool-call-parser",
-)  # fmt: skip
+LISTED = ("--attention-backend", "--config-format", "--data-parallel-backend",
+          "--distributed-executor-backend", "--dtype", "--kv-cache-dtype", "--load-format",
+          "--moe-backend", "--quantization", "--reasoning-parser", "--runner", "--tokenizer-mode",
+          "--tool-call-parser")  # fmt: skip
 
 
 @pytest.mark.parametrize("version", engines.get("vllm").versions)

@@ -34,10 +34,8 @@ SECRET = "hf_FuzzSecretFuzzSecretFuzz"
 SLOW_S = 3.0
 # with hardware and load, so that the bill, the estimate and the recommendation are asked as well
 GIVEN = Given(hw="h100", concurrency=4, ctx=2048)
-NAMES = (
-    "-", "a.sh", "a.yaml", "a.service", "a.container", "a.ini", "a.cmd", "a.ps1", "a.py", "a.env",
-    "Dockerfile", "Makefile", "justfile", "a.md", "a.json",
-)  # fmt: skip
+NAMES = ("-", "a.sh", "a.yaml", "a.service", "a.container", "a.ini", "a.cmd", "a.ps1", "a.py",
+         "a.env", "Dockerfile", "Makefile", "justfile", "a.md", "a.json")  # fmt: skip
 WORDS = [word.encode("utf-8", "surrogatepass") for word in (
     "'{{", "}}'", "{'a': {'b', {}}}", "${A:-b}", "${A", "$(", "$((", "`", "$$", '"', "'", "\\\n",
     "\\", "|", "&&", ";", "#", "{", "}", "[", "]", ": ", "- ", "\n  ", "\t", "&a ", "*a",

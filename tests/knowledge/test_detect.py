@@ -37,11 +37,8 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("NVIDIA L40S, 46068\n", "l40s", 1),
         ("NVIDIA GeForce RTX 5090 Laptop GPU, 24463\n", "rtx5090-laptop", 1),
         ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition, 97887\n", "rtx-pro-6000", 1),
-        (
-            "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition, 97887\n",
-            "rtx-pro-6000-maxq",
-            1,
-        ),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition, 97887\n", "rtx-pro-6000-maxq",
+         1),
         ("NVIDIA RTX 6000 Ada Generation, 49140\n", "rtx6000-ada", 1),
         ("NVIDIA GeForce RTX 4070 Ti SUPER, 16376\n", "rtx4070ti-super", 1),
         ("NVIDIA GeForce RTX 4090 Laptop GPU, 16376\n", "rtx4090-laptop", 1),
@@ -59,7 +56,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("NVIDIA A800-SXM4-80GB, 81920\n", "a800", 1),
         ("NVIDIA A800 80GB PCIe, 81920\n", "a800", 1),
     ],
-)
+)  # fmt: skip
 def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
     bare["nvidia-smi"] = printed
     hw, found = detect()
@@ -91,25 +88,14 @@ def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("printed", "ident", "count"),
     [
-        (
-            "GPU[0]\t\t: Card Series: \t\tAMD Radeon RX 7900 XTX\nGPU[0]\t\t: GFX Version: "
-            "\t\tgfx1100\n",
-            "rx7900xtx",
-            1,
-        ),
-        (
-            "GPU[0] : Card Series: AMD Instinct MI300X\nGPU[1] : Card Series: AMD Instinct "
-            "MI300X\n",
-            "mi300x",
-            2,
-        ),
-        (
-            "GPU[0] : Card Series: AMD Radeon Graphics\nGPU[0] : GFX Version: gfx1151\n",
-            "strix-halo",
-            1,
-        ),
+        ("GPU[0]\t\t: Card Series: \t\tAMD Radeon RX 7900 XTX\nGPU[0]\t\t: GFX Version: "
+         "\t\tgfx1100\n", "rx7900xtx", 1),
+        ("GPU[0] : Card Series: AMD Instinct MI300X\nGPU[1] : Card Series: AMD Instinct "
+         "MI300X\n", "mi300x", 2),
+        ("GPU[0] : Card Series: AMD Radeon Graphics\nGPU[0] : GFX Version: gfx1151\n",
+         "strix-halo", 1),
     ],
-)
+)  # fmt: skip
 def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
     bare["rocm-smi"] = printed
     hw, found = detect()

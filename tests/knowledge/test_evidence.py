@@ -14,12 +14,11 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 from advisor.lab.measurements.index_text import to_text
 
-PAIR: dict[str, Any] = {
-    "run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1, "model": "qwen3.6-35b-a3b",
-    "quant": "fp8", "engine": "vllm", "method": "mtp", "k": 2, "concurrency": 16.0,
-    "input_tokens": 2048, "metric": "output_tok_s", "speedup": 1.24, "date": "2026-04-18",
-    "clean": True,
-}  # fmt: skip
+PAIR: dict[str, Any] = {"run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1,
+                        "model": "qwen3.6-35b-a3b", "quant": "fp8", "engine": "vllm",
+                        "method": "mtp", "k": 2, "concurrency": 16.0, "input_tokens": 2048,
+                        "metric": "output_tok_s", "speedup": 1.24, "date": "2026-04-18",
+                        "clean": True}  # fmt: skip
 
 
 def ask(**changes: Any) -> Facts:
@@ -90,10 +89,8 @@ HEAD = '{"fields": ["run_id"], "metrics": ["tpot"], "shared": ["method"], "group
 
 @pytest.mark.parametrize(
     "text",
-    [
-        None, "", "[]", "{}", "nonsense", HEAD,
-        '{"fields": 1, "metrics": [], "shared": [], "groups": [1]}',
-    ],
+    [None, "", "[]", "{}", "nonsense", HEAD,
+     '{"fields": 1, "metrics": [], "shared": [], "groups": [1]}'],
 )  # fmt: skip
 def test_a_missing_or_damaged_index_is_no_evidence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
@@ -122,18 +119,15 @@ def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, lin
 def test_reading_only_near_groups_answers_as_reading_all() -> None:
     questions = [
         (
-            ask(
-                hardware=knowledge.hardware(hardware),
-                model=knowledge.llm(model),
-                concurrency=streams,
-            ),
+            ask(hardware=knowledge.hardware(hardware), model=knowledge.llm(model),
+                concurrency=streams),
             method,
         )
         for hardware in ("gb10", "rtx3090", "apple-m4-max", "h200")
         for model in ("qwen3.6-35b-a3b", "gemma-4-31b", "qwen3-8b")
         for streams in (1, 32)
         for method in ("mtp", "eagle3")
-    ]
+    ]  # fmt: skip
     few = [evidence.nearest_pairs(facts, method, 8) for facts, method in questions]
     every = [
         evidence.nearest_pairs(facts, method, 10_000) for facts, method in questions

@@ -103,11 +103,8 @@ def test_a_bad_own_file_is_not_dropped_in_silence(home: Path) -> None:
         ("id: x\nmemory_gb: {value: 0, source: me}", "memory_gb", "above 0"),
         ("id: x\nmemory_gb: {value: .inf, source: me}", "memory_gb", "out of range"),
         ("id: x\nmemory_gb: {value: .nan, source: me}", "memory_gb", "out of range"),
-        (
-            "id: x\nmemory_gb: {value: 24, source: me, status: guessed}",
-            "memory_gb.status",
-            "Input should be",
-        ),
+        ("id: x\nmemory_gb: {value: 24, source: me, status: guessed}", "memory_gb.status",
+         "Input should be"),
         ("id: x\nvendor: ibm", "vendor", "Input should be"),
         ("id: '!!'", "id", "letter or digit"),
         ("id: [", "line 2", "not YAML"),
@@ -116,7 +113,7 @@ def test_a_bad_own_file_is_not_dropped_in_silence(home: Path) -> None:
         ("\x00", "", "not YAML"),
         ("id: x\n" + "#" * 70_000, "", "has 70 kB"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_a_hardware_file(
     tmp_path: Path, text: str, field: str, reason: str
 ) -> None:

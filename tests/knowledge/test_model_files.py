@@ -20,17 +20,15 @@ def _own_files() -> Iterator[None]:
         yield
 
 
-QWEN3_8B = {
-    "model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
-}  # fmt: skip
-UNKNOWN = {
-    "model_type": "qwen3_next", "hidden_size": 2560, "num_hidden_layers": 44,
-    "num_attention_heads": 20, "num_key_value_heads": 2, "head_dim": 256, "num_experts": 128,
-    "num_experts_per_tok": 8, "moe_intermediate_size": 640, "shared_expert_intermediate_size": 640,
-    "full_attention_interval": 4, "linear_num_value_heads": 32, "linear_value_head_dim": 128,
-    "linear_key_head_dim": 128, "num_nextn_predict_layers": 1, "vocab_size": 151936,
-}  # fmt: skip
+QWEN3_8B = {"model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+            "intermediate_size": 12288, "vocab_size": 151936}  # fmt: skip
+UNKNOWN = {"model_type": "qwen3_next", "hidden_size": 2560, "num_hidden_layers": 44,
+           "num_attention_heads": 20, "num_key_value_heads": 2, "head_dim": 256,
+           "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 640,
+           "shared_expert_intermediate_size": 640, "full_attention_interval": 4,
+           "linear_num_value_heads": 32, "linear_value_head_dim": 128, "linear_key_head_dim": 128,
+           "num_nextn_predict_layers": 1, "vocab_size": 151936}  # fmt: skip
 
 
 def config(folder: Path, fields: dict[str, Any]) -> str:
@@ -132,11 +130,10 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(name: str) -> None:
         store.llm(name)
 
 
-SIBLING = {
-    "model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
-    "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
-    "num_experts_per_tok": 8, "moe_intermediate_size": 768, "vocab_size": 151936,
-}  # fmt: skip
+SIBLING = {"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
+           "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
+           "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
+           "vocab_size": 151936}  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
 
@@ -148,13 +145,11 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
         ({"max_position_embeddings": 40960, "rope_scaling": YARN}, 131072),  # vLLM's rule
         ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
         ({"max_position_embeddings": 8192, "rope_scaling": {"type": "linear", "factor": 2}}, 16384),
-        (
-            {"max_position_embeddings": 131072, "rope_scaling": {"type": "llama3", "factor": 8}},
-            131072,
-        ),
+        ({"max_position_embeddings": 131072, "rope_scaling": {"type": "llama3", "factor": 8}},
+         131072),
         ({}, 40960),  # not told: the known sibling's
     ],
-)
+)  # fmt: skip
 def test_a_known_shape_keeps_the_context_of_its_own_file(
     tmp_path: Path, told: dict[str, Any], context: int
 ) -> None:

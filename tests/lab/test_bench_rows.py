@@ -16,12 +16,11 @@ from advisor.lab.measurements import schema as m
 
 RAW = m.measurements_dir() / "raw"
 
-SETTING = {
-    "model": "qwen3.6-35b-a3b", "quant": "fp8", "prefix_caching": False, "max_num_seqs": 128,
-    "max_num_batched_tokens": 8192, "vllm": "0.25.1", "concurrency": 8, "input_tokens": 2048,
-    "output_tokens": 128, "prefix_share": 0.0, "key": "8:2048:128:0", "prompts": 32, "wall_s": 6.0,
-    "ttft_ms": 170.0, "itl_p99_ms": 130.0, "tokens": 4096,
-}  # fmt: skip
+SETTING = {"model": "qwen3.6-35b-a3b", "quant": "fp8", "prefix_caching": False,
+           "max_num_seqs": 128, "max_num_batched_tokens": 8192, "vllm": "0.25.1",
+           "concurrency": 8, "input_tokens": 2048, "output_tokens": 128, "prefix_share": 0.0,
+           "key": "8:2048:128:0", "prompts": 32, "wall_s": 6.0, "ttft_ms": 170.0,
+           "itl_p99_ms": 130.0, "tokens": 4096}  # fmt: skip
 ABOUT = "id: bench-demo\nhardware: h200\ndate: '2026-11-20'\n"
 
 
@@ -61,13 +60,10 @@ def test_arms_of_a_point_are_a_group_with_both_speedups(tmp_path: Path) -> None:
     [
         ([point(0), point(2, prompts=4, tokens=512)], "", "4 prompts"),
         ([point(2)], "", "only one arm"),
-        (
-            [point(0), point(2)],
-            "weak: [{labels: '*-k2', why: two engines at once}]",
-            "two engines at once",
-        ),
+        ([point(0), point(2)], "weak: [{labels: '*-k2', why: two engines at once}]",
+         "two engines at once"),
     ],
-)
+)  # fmt: skip
 def test_weak_points_are_kept_and_not_trained_on(
     tmp_path: Path, points: list[dict[str, Any]], about: str, reason: str
 ) -> None:

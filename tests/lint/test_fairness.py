@@ -262,13 +262,11 @@ def test_json_of_unknown_variables_is_not_judged() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "vllm serve Qwen/Qwen-Image-Edit --omni --num-gpus 2 --usp 2",
-        "llama-server -m q.gguf -md d.gguf --spec-type draft-dspark  # llama.cpp b10236",
-        "vllm serve nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8 --tensor-parallel-size 4",
-        "vllm serve amd/gpt-oss-120b-w-mxfp4-a-fp8 --tensor-parallel-size 8",
-    ],
-)
+    ["vllm serve Qwen/Qwen-Image-Edit --omni --num-gpus 2 --usp 2",
+     "llama-server -m q.gguf -md d.gguf --spec-type draft-dspark  # llama.cpp b10236",
+     "vllm serve nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8 --tensor-parallel-size 4",
+     "vllm serve amd/gpt-oss-120b-w-mxfp4-a-fp8 --tensor-parallel-size 8"],
+)  # fmt: skip
 def test_what_others_run_is_no_error(text: str) -> None:
     assert "error" not in severities(text + "\n").values()
 

@@ -59,15 +59,12 @@ LIST = "args:\n  - --a\n  - --b\n"
 
 @pytest.mark.parametrize(
     ("quote", "word", "written"),
-    [
-        *(("", word, word) for word in ("--port", "m/A.b-c_d", "a=b:c@d+e")),
-        *(("", word, f"'{word}'") for word in ("key:", "8", "on", "OFF", "No", "true", "null")),
-        ("", "it's", "'it''s'"),
-        ("", '{"a":1}', "'{\"a\":1}'"),
-        *(('"', word, f'"{word}"') for word in ("8", "on")),
-        *(('"', word, f"'{word}'") for word in ('{"a":1}', "a\\b c")),
-    ],
-)
+    [*(("", word, word) for word in ("--port", "m/A.b-c_d", "a=b:c@d+e")),
+     *(("", word, f"'{word}'") for word in ("key:", "8", "on", "OFF", "No", "true", "null")),
+     ("", "it's", "'it''s'"), ("", '{"a":1}', "'{\"a\":1}'"),
+     *(('"', word, f'"{word}"') for word in ("8", "on")),
+     *(('"', word, f"'{word}'") for word in ('{"a":1}', "a\\b c"))],
+)  # fmt: skip
 def test_a_word_of_a_list_is_quoted_where_yaml_needs_it(
     quote: str, word: str, written: str
 ) -> None:

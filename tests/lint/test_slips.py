@@ -16,13 +16,10 @@ from advisor.lint.validate import validate
 
 HERE = Path(__file__).parents[1]
 FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glob("case-*"))
-OTHERS = {
-    "--max-model-len": "--ctx-size",
-    "--gpu-memory-utilization": "--mem-fraction-static",
-    "--context-length": "--max-model-len",
-    "--mem-fraction-static": "--gpu-memory-utilization",
-    "--max-num-seqs": "--max-running-requests",
-}
+OTHERS = {"--max-model-len": "--ctx-size", "--gpu-memory-utilization": "--mem-fraction-static",
+          "--context-length": "--max-model-len",
+          "--mem-fraction-static": "--gpu-memory-utilization",
+          "--max-num-seqs": "--max-running-requests"}  # fmt: skip
 VALUES = (
     "tool-call-parser", "reasoning-parser", "kv-cache-dtype", "cache-type-k", "attention-backend",
     "quantization", "dtype", "spec-type", "speculative-algorithm",

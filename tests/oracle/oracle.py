@@ -33,11 +33,9 @@ MACHINES = (
     ("mi300x", 8), ("apple-m1-max", 1), ("apple-m4-max", 1), ("strix-halo", 1), ("l40s", 2),
     ("rx7900xtx", 1), ("v100", 1), ("arc-pro-b60", 2), ("h100-sxm", 32),
 )  # fmt: skip
-MODELS = (
-    None, None, None, "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b", "qwen3-next-80b-a3b",
-    "qwen3.5-122b-a10b", "llama-3.3-70b", "gemma-4-31b", "deepseek-v3.1", "gpt-oss-120b",
-    "qwen3-8b", "mimo-v2.5",
-)  # fmt: skip
+MODELS = (None, None, None, "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b", "qwen3-next-80b-a3b",
+          "qwen3.5-122b-a10b", "llama-3.3-70b", "gemma-4-31b", "deepseek-v3.1", "gpt-oss-120b",
+          "qwen3-8b", "mimo-v2.5")  # fmt: skip
 ENGINES = (None, "vllm", "sglang", "llama-server", "vllm@0.25.1", "sglang@0.5.12")
 LOADS = ((1, 2048), (1, 32768), (2, 512), (4, 8192), (8, 2048), (16, 2048), (32, 1024), (64, 4096),
          (256, 2048))  # fmt: skip

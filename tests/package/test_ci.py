@@ -57,10 +57,9 @@ def test_a_missing_program_is_named_with_its_command(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(f"/usr/bin/{name}")
     bash = ["/usr/bin/bash", str(CI / "needs"), "bash=bash", "no-such=first second"]
     hidden = 'command() { [ "$2" = bash ]; }; export -f command; exec "$@"'
-    done = subprocess.run(
-        ["/usr/bin/bash", "-c", hidden, "sh", *bash], env={"PATH": str(tmp_path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = subprocess.run(["/usr/bin/bash", "-c", hidden, "sh", *bash],
+                          env={"PATH": str(tmp_path)}, capture_output=True, text=True,
+                          check=False)  # fmt: skip
     assert done.returncode == 1
     assert "this stage needs no-such:" in done.stderr and "first second" in done.stderr
     assert "sudo apt-get update && sudo apt-get install" in done.stderr

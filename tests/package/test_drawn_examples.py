@@ -26,10 +26,8 @@ def draw_examples(folder: Path, before: str = "", *options: str) -> str:
     call += [*options, "test_draw.py"]
     path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
-        call, cwd=folder, env=clean | {"PYTHONPATH": path}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    done = subprocess.run(call, cwd=folder, env=clean | {"PYTHONPATH": path}, capture_output=True,
+                          text=True, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     drawn = (folder / "drawn").read_text()
     (folder / "drawn").unlink()

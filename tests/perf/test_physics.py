@@ -228,10 +228,8 @@ ANY_ROW = st.fixed_dictionaries(
         "prefix_share": any_of("|0.5|1"),
         "output_spread": any_of("|0|0.5|1"),
         **dict.fromkeys(
-            (
-                "total_params_b", "active_params_b", "concurrency", "input_tokens",
-                "output_tokens", "n_requests", "max_num_seqs", "max_num_batched_tokens",
-            ),
+            ("total_params_b", "active_params_b", "concurrency", "input_tokens", "output_tokens",
+             "n_requests", "max_num_seqs", "max_num_batched_tokens"),
             UNSURE,
         ),
     }

@@ -16,11 +16,10 @@ ROW = cells_of(
     "prefix_caching=on speedup_metric=output_tok_s acceptance_rate=0.72 kv_cache_dtype=fp8_e4m3 "
     "interconnect=none"
 )
-MAY_STAY_UNKNOWN = {
-    "hardware_name", "model_name", "memory_bytes", "k", "verify_tokens", "p_min", "kv_pool_tokens",
-    "temperature", "thinking", "version", "given_rate", "given_length", "given_k",
-    "given_conditional", "held_base", "plain_caching", "held_spec",
-}  # fmt: skip
+MAY_STAY_UNKNOWN = {"hardware_name", "model_name", "memory_bytes", "k", "verify_tokens", "p_min",
+                    "kv_pool_tokens", "temperature", "thinking", "version", "given_rate",
+                    "given_length", "given_k", "given_conditional", "held_base", "plain_caching",
+                    "held_spec"}  # fmt: skip
 
 
 def test_a_row_of_the_seed() -> None:

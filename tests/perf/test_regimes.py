@@ -56,12 +56,10 @@ def question(streams: float, engine: str, hardware: str, vendor: str = "nvidia")
     words = {"engine": engine, "method": "mtp", "hardware": hardware, "vendor": vendor}
     words |= {"hardware_class": "consumer", "arch": "sm_86", "model": "qwen3.6-35b-a3b"}
     named = {name: Word(words.get(name)) for name in Setting._fields[:13]}
-    return Setting(
-        *(named[name] for name in Setting._fields[:13]),
-        known=True, unified=False, sparse=True, dense=False, hybrid=True, latent=False,
-        wide_kv=True, suffix=False, total_params_b=35.0, streams=streams, ctx=2048.0, output=512.0,
-        k=2.0,
-    )  # fmt: skip
+    return Setting(*(named[name] for name in Setting._fields[:13]), known=True, unified=False,
+                   sparse=True, dense=False, hybrid=True, latent=False, wide_kv=True,
+                   suffix=False, total_params_b=35.0, streams=streams, ctx=2048.0, output=512.0,
+                   k=2.0)  # fmt: skip
 
 
 @pytest.mark.parametrize(

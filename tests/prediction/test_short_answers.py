@@ -26,10 +26,9 @@ EPS = 1e-9
 def test_no_gain_beyond_whole_steps(hardware: str, engine: str) -> None:
     draw = random.Random(hardware + engine)
     lengths = sorted({*LENGTHS[:3], *draw.sample(range(4, 65), 4)})
-    request = Request(
-        hardware=hardware, engine=engine, goal="tpot", output_spread=0.0,
-        concurrency=draw.choice((1, 4, 8, 64, 512)), ctx_tokens=draw.choice((128, 2048, 8192)),
-    )  # fmt: skip
+    request = Request(hardware=hardware, engine=engine, goal="tpot", output_spread=0.0,
+                      concurrency=draw.choice((1, 4, 8, 64, 512)),
+                      ctx_tokens=draw.choice((128, 2048, 8192)))  # fmt: skip
     loads = sweep(request, {"output_tokens": lengths, "k": [0, 1, 2, 3, 5]}).loads
     seen = 0
     for load in loads:
@@ -48,10 +47,8 @@ def test_no_gain_beyond_whole_steps(hardware: str, engine: str) -> None:
 def test_two_tokens_never_turn_it_on(goal: Goal, stated: dict[str, Any]) -> None:
     for hardware, engine in MACHINES[:4]:
         for spread in (None, 0.0):
-            asked = Request(
-                hardware=hardware, engine=engine, goal=goal, output_tokens=2, concurrency=8,
-                output_spread=spread, **stated,
-            )  # fmt: skip
+            asked = Request(hardware=hardware, engine=engine, goal=goal, output_tokens=2,
+                            concurrency=8, output_spread=spread, **stated)  # fmt: skip
             try:
                 load = sweep(asked, {}).loads[0]
             except AdvisorError:

@@ -57,12 +57,9 @@ def test_dimensions_are_standard_and_uncorrelated() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.floats(0.4, 2.5), st.floats(0.01, 0.6), st.floats(0.01, 0.6)),
-        min_size=1,
-        max_size=6,
-    )
-)
+    st.lists(st.tuples(st.floats(0.4, 2.5), st.floats(0.01, 0.6), st.floats(0.01, 0.6)),
+             min_size=1, max_size=6)
+)  # fmt: skip
 def test_what_is_decided_is_what_the_card_scores(plans: list[tuple[float, float, float]]) -> None:
     """The sign and the certainty of each plan alone, whichever other plans stand beside it."""
     intervals = [(mid * np.exp(-down), mid, mid * np.exp(up)) for mid, down, up in plans]

@@ -293,12 +293,10 @@ def test_a_server_that_a_plan_starts_is_asked_with_its_own_key(
     command = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
     command += ["--step-ms", "2", "--ttft-ms", "2"]
     command += ["--api-key", KEY] if way == "launch" else []
-    plan = {
-        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm",
-        "url": f"http://127.0.0.1:{port}", "concurrency": 1, "input_tokens": 8,
-        "output_tokens": 8, "requests": 2, "warmup": 1, "seeds": [1],
-        "arms": [{"name": "off", "argv": command}],
-    }  # fmt: skip
+    plan = {"hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm",
+            "url": f"http://127.0.0.1:{port}", "concurrency": 1, "input_tokens": 8,
+            "output_tokens": 8, "requests": 2, "warmup": 1, "seeds": [1],
+            "arms": [{"name": "off", "argv": command}]}  # fmt: skip
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = run("bench", "run", str(tmp_path))
     assert made.code == 0, made.err

@@ -20,18 +20,14 @@ NOTHING = {
     "asked for its version": ("a.sh", "./build/bin/llama-server --version\n"),
     "asked for help": ("a.sh", "./build/bin/llama-server --help | head\n"),
     "an option's value": ("a.sh", "python mirror.py --server-bin /opt/llama-server --port 1\n"),
-    "a benchmark": (
-        "a.sh",
-        "docker run --rm --entrypoint /venv/bin/llama-benchy my/vllm-rocm --base-url "
-        "http://127.0.0.1:8000/v1 --model bench --pp 2048 --max-model-len 8192\n",
-    ),
+    "a benchmark": ("a.sh",
+                    "docker run --rm --entrypoint /venv/bin/llama-benchy my/vllm-rocm --base-url "
+                    "http://127.0.0.1:8000/v1 --model bench --pp 2048 --max-model-len 8192\n"),
     "a docstring": ("a.py", 'def stop():\n    """kill llama-server processes on --port"""\n'),
     "a message": ("a.py", 'print(f"of llama-server, but {m} is none. Try: start --model {m}")\n'),
     "a table of programs": ("a.py", 'T = [("bin/llama-server", "llama"), ("sglang serve", "s")]\n'),
-    "names of programs": (
-        "a.py",
-        'NAMES = ["llama-server.exe", "server.exe", "ik_llama_server"]\n',
-    ),
+    "names of programs": ("a.py",
+                          'NAMES = ["llama-server.exe", "server.exe", "ik_llama_server"]\n'),
     "another's server": (
         "a.py",
         'subprocess.run(["<BUILD>/examples/server", "--model", "m", "--max-model-len", "1152"])\n',
@@ -58,11 +54,8 @@ NOTHING = {
         "index.yaml",
         "- name: m\n  backend: vllm-cpp\n  engine_args: {max_num_seqs: 8, max_model_len: 4096}\n",
     ),
-    "a benchmark's settings": (
-        "a.yaml",
-        "apiVersion: a.b/v1\nkind: Bench\nspec:\n"
-        "  vllmArgs: {model: qwen3-8b, num-prompts: 9, ignore-eos: true}\n",
-    ),
+    "a benchmark's settings": ("a.yaml", "apiVersion: a.b/v1\nkind: Bench\nspec:\n"
+                               "  vllmArgs: {model: qwen3-8b, num-prompts: 9, ignore-eos: true}\n"),
     "the definition of a resource": (
         "crd.yaml",
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n"
@@ -76,7 +69,7 @@ NOTHING = {
         '   "dtype": {"type": "string"}, "model": {"type": "string"}}}}}\n',
     ),
     "a diagram": ("a.md", "```\ngateway\n  llama-server / serve_embedding -> models (GGUF)\n```\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", NOTHING)
@@ -87,15 +80,13 @@ def test_what_starts_no_server(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        'ok "llama-server built and linked"\n',
-        'say "set the variables (see llama-server --help)."\n',
-        "nomad alloc logs -task llama-server-router $ID\n",
-        "docker exec llama-server ls -la /root/.cache\n",
-        "- llama.cpp llama-server with -hf model loading\n",
-        'New-NetFirewallRule -DisplayName "llama-server" -Direction Inbound\n',
-    ],
-)
+    ['ok "llama-server built and linked"\n',
+     'say "set the variables (see llama-server --help)."\n',
+     "nomad alloc logs -task llama-server-router $ID\n",
+     "docker exec llama-server ls -la /root/.cache\n",
+     "- llama.cpp llama-server with -hf model loading\n",
+     'New-NetFirewallRule -DisplayName "llama-server" -Direction Inbound\n'],
+)  # fmt: skip
 def test_a_line_that_only_names_the_server(text: str) -> None:
     assert read_text(text, "a.sh").launches == ()
     assert read_text(f"```sh\n{text}```\n", "a.md").launches == ()
@@ -148,13 +139,10 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
     "a guard on arguments": ("a.sh", ARGUMENTS, None, {"--tensor-parallel-size": None}),
     "a shift in arithmetic": ("a.sh", 'S="${S:-$((1 << 30))}"\nvllm serve m --port 1\n', "m", {}),
     "a default that refuses": ("a.sh", CHOICE, "m", {"--max-num-seqs": "64"}),
-    "shift of two": (
-        "a.sh",
-        's() {\n  local n=$1 p=$2; shift 2\n  vllm serve m "$@" --port $p\n}\n'
-        "s a 8080 --max-num-seqs 4\n",
-        "m",
-        {"--max-num-seqs": "4", "--port": "8080"},
-    ),
+    "shift of two": ("a.sh",
+                     's() {\n  local n=$1 p=$2; shift 2\n  vllm serve m "$@" --port $p\n}\n'
+                     "s a 8080 --max-num-seqs 4\n", "m",
+                     {"--max-num-seqs": "4", "--port": "8080"}),
     "in a running container": ("a.sh", "docker exec -d box vllm serve m --port 1\n", "m", {}),
     "in a shell of it": (
         "a.sh",
@@ -162,12 +150,9 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "m",
         {"--port": "1"},
     ),
-    "of another machine": (
-        "a.sh",
-        """ssh h 'docker exec box env A=1 zsh -lc "vllm serve m --port 1"'\n""",
-        "m",
-        {"--port": "1"},
-    ),
+    "of another machine": ("a.sh",
+                           """ssh h 'docker exec box env A=1 zsh -lc "vllm serve m --port 1"'\n""",
+                           "m", {"--port": "1"}),
     "options of docker itself": (
         "a.sh", "docker -H tcp://10.0.0.2:1 run --gpus all vllm/vllm-openai:v0.25.1 --model m\n",
         "m", {},
@@ -187,19 +172,13 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         {"--port": None, "--max-model-len": None, "--kv-transfer-config": None},
     ),
     "a conditional setting": ("a.bat", BATCH, "a.gguf", {"--reasoning": "off"}),
-    "sums in angle brackets": (
-        "a.md",
-        "```bash\nllama-server -m a.gguf -c <4096 * np> -np <np> -cb\n```\n",
-        "a.gguf",
-        {"--ctx-size": None, "--parallel": None},
-    ),
-    "front matter": (
-        "modelcard.template",
-        "---\nbase_model: m\n---\n```sh\nllama-server -hf a/b-GGUF --embeddings\n```\n"
-        "Or use `llama-embedding`, as in:\n```sh\nllama-embedding -hf a/b-GGUF\n```\n",
-        "a/b-GGUF",
-        {},
-    ),
+    "sums in angle brackets": ("a.md",
+                               "```bash\nllama-server -m a.gguf -c <4096 * np> -np <np> -cb\n```\n",
+                               "a.gguf", {"--ctx-size": None, "--parallel": None}),
+    "front matter": ("modelcard.template",
+                     "---\nbase_model: m\n---\n```sh\nllama-server -hf a/b-GGUF --embeddings\n```\n"
+                     "Or use `llama-embedding`, as in:\n```sh\nllama-embedding -hf a/b-GGUF\n```\n",
+                     "a/b-GGUF", {}),
     "words in braces": (
         "a.md",
         "```sh\nvllm serve {your model directory} --max-num-seqs 4\n{ echo a; }\n```\n",
@@ -233,31 +212,20 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "m",
         {"--speculative-config": '{"method":"mtp","num_speculative_tokens":4}'},
     ),
-    "a note of the release": (
-        "a.yaml",
-        "model: m\nmax-model-len: 8192\nvllm-release: v2.24.0\n",
-        "m",
-        {"--max-model-len": "8192"},
-    ),
-    "make": (
-        "Makefile", "M := Qwen/Qwen3.6-27B\ns:\n\t@vllm serve $(M) \\\n\t  --port 1\n",
-        "Qwen/Qwen3.6-27B", {"--port": "1"},
-    ),
-    "docker in make": (
-        "Makefile", "r:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m --port $(P)\n",
-        "m", {"--port": None},
-    ),
-    "a shell in make": (
-        "Makefile", "r:\n\tbash -c 'uv run vllm serve m --port 1'\n", "m", {"--port": "1"},
-    ),
-    "just": (
-        "justfile", "m := 'a.gguf'\ns:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",
-        "a.gguf", {"--spec-type": "draft-mtp"},
-    ),
-    "powershell": (
-        "a.ps1", "$m = 'C:\\a.gguf'\n$a = @('-c',\n 4096)\n& .\\llama-server.exe -m $m `\n  @a\n",
-        "C:\\a.gguf", {"--ctx-size": "4096"},
-    ),
+    "a note of the release": ("a.yaml", "model: m\nmax-model-len: 8192\nvllm-release: v2.24.0\n",
+                              "m", {"--max-model-len": "8192"}),
+    "make": ("Makefile", "M := Qwen/Qwen3.6-27B\ns:\n\t@vllm serve $(M) \\\n\t  --port 1\n",
+             "Qwen/Qwen3.6-27B", {"--port": "1"}),
+    "docker in make": ("Makefile",
+                       "r:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m --port $(P)\n",
+                       "m", {"--port": None}),
+    "a shell in make": ("Makefile", "r:\n\tbash -c 'uv run vllm serve m --port 1'\n", "m",
+                        {"--port": "1"}),
+    "just": ("justfile", "m := 'a.gguf'\ns:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",
+             "a.gguf", {"--spec-type": "draft-mtp"}),
+    "powershell": ("a.ps1",
+                   "$m = 'C:\\a.gguf'\n$a = @('-c',\n 4096)\n& .\\llama-server.exe -m $m `\n  @a\n",
+                   "C:\\a.gguf", {"--ctx-size": "4096"}),
     "a here-document of Terraform": (
         "a.tf", "user_data = <<-EOF\n  #!/bin/sh\n  vllm serve m --port 1\nEOF\n",
         "m", {"--port": "1"},
@@ -286,19 +254,15 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "job:\n  script:\n    - pip install vllm\n    - M=m\n    - vllm serve $M --port 1\n",
         "m", {"--port": "1"},
     ),
-    "cloud-init": (
-        "a.yaml",
-        "write_files:\n  - path: /etc/systemd/system/vllm.service\n    content: |\n"
-        "      [Service]\n      ExecStart=/usr/bin/vllm serve m --port 1\n",
-        "m", {"--port": "1"},
-    ),
-    "a document in YAML": (
-        "a.yaml",
-        "guide: |\n  ```bash\n  vllm serve m \\\n    --port 1\n  ```\n", "m", {"--port": "1"},
-    ),
-    "a task with variables": (
-        "a.yaml", "envs:\n  M: m\nrun: |\n  vllm serve $M --port 1\n", "m", {"--port": "1"},
-    ),
+    "cloud-init": ("a.yaml",
+                   "write_files:\n  - path: /etc/systemd/system/vllm.service\n    content: |\n"
+                   "      [Service]\n      ExecStart=/usr/bin/vllm serve m --port 1\n", "m",
+                   {"--port": "1"}),
+    "a document in YAML": ("a.yaml",
+                           "guide: |\n  ```bash\n  vllm serve m \\\n    --port 1\n  ```\n", "m",
+                           {"--port": "1"}),
+    "a task with variables": ("a.yaml", "envs:\n  M: m\nrun: |\n  vllm serve $M --port 1\n", "m",
+                              {"--port": "1"}),
     "a unit that a script writes": (
         "install.sh",
         "D=/m\ncat > /etc/systemd/system/x.service <<EOF\n[Service]\n"
@@ -306,10 +270,9 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "    --threads $(nproc) --host \\$HOST\nEOF\n",
         "/m/a.gguf", {"--threads": None},
     ),
-    "a template of a unit": (
-        "vllm.service.j2", "[Service]\nExecStart=/x/vllm serve {{ model }} --port 1\n",
-        None, {"--port": "1"},
-    ),
+    "a template of a unit": ("vllm.service.j2",
+                             "[Service]\nExecStart=/x/vllm serve {{ model }} --port 1\n", None,
+                             {"--port": "1"}),
     "an example of a compose file": (
         "docker-compose.yml.example",
         "services:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model m --port 1\n",
@@ -375,13 +338,10 @@ KIND = "llama-server -m a.gguf -fa on --cache-type-k {}\n"
 # the code, the file, a text that it does not judge, and one that it does ("": other tests' matter)
 JUDGED = {
     "each call of a function": ("SD306", "a.sh", CALLED, ""),
-    "what a macro sets": (
-        "SD121", "config.yaml", MACROS, MACROS.replace("${base} -m", "llama-server -b 2048 -m"),
-    ),
-    "FP8 made at load": (
-        "SD215", "a.sh", BLOCKS.format("baidu/ERNIE-4.5-300B-A47B-PT"),
-        BLOCKS.format("Qwen/Qwen3-Next-80B-A3B-Instruct-FP8"),
-    ),
+    "what a macro sets": ("SD121", "config.yaml", MACROS,
+                          MACROS.replace("${base} -m", "llama-server -b 2048 -m")),
+    "FP8 made at load": ("SD215", "a.sh", BLOCKS.format("baidu/ERNIE-4.5-300B-A47B-PT"),
+                         BLOCKS.format("Qwen/Qwen3-Next-80B-A3B-Instruct-FP8")),
     "an image with options of its own": (
         "SD125", "a.yaml",
         "services:\n  a:\n    image: own-vllm:1\n    environment: [MODEL=m, TOOL_CALL_PARSER=q]\n",
@@ -392,10 +352,9 @@ JUDGED = {
         .replace("LeaderWorkerSet", "Server"),
     ),
     "a fork's cache type": ("SD107", "a.sh", KIND.format("turbo3_tcq"), KIND.format("q8_1")),
-    "Dynamo's own options": (
-        "SD101", "a.sh", "python3 -m dynamo.vllm --model m --disaggregation-mode decode\n",
-        "",
-    ),
+    "Dynamo's own options": ("SD101", "a.sh",
+                             "python3 -m dynamo.vllm --model m --disaggregation-mode decode\n",
+                             ""),
     "cards that a task asks for": (
         "SD267", "a.yaml", "resources: {accelerators: H100:4}\nrun: vllm serve m -tp 4\n",
         "resources: {accelerators: H100:2}\nrun: vllm serve Qwen/Qwen3-8B -tp 4\n",

@@ -8,24 +8,22 @@ from advisor.lint.validate import validate
 from advisor.readers import read_text
 
 SERVE = "vllm serve m --port 1\n"
-GUARDS = {
-    "an empty variable": 'if [ -z "${HF_TOKEN:-}" ]; then\n  echo need it\n  exit 1\nfi\n',
-    "and": '[ -z "${HF_TOKEN:-}" ] && exit 1\n',
-    "or": '[ -n "${HF_TOKEN:-}" ] || { echo no; exit 1; }\n',
-    "a switch": '[[ "${RUN:-0}" == "1" ]] || exit 0\n',
-    "a number": 'GPUS=${GPUS:-0}\nif [ "$GPUS" -lt 8 ]; then exit 1; fi\n',
-    "arithmetic": "if (( ${GPUS:-0} < 8 )); then exit 1; fi\n",
-    "through another name": 'A="${B:-}"\nC="$A"\n[ -n "$C" ] || exit 1\n',
-    "arguments": "if [ $# -eq 0 ]; then echo usage; exit 1; fi\n",
-    "a default argument": 'MODE="${1:-help}"\nif [ "$MODE" != serve ]; then exit 0; fi\n',
-    "a case": "MODE=${MODE:-none}\ncase $MODE in\n none) exit 0;;\n spec) X=1;;\nesac\n",
-    "a file": 'if [ ! -f "$MODEL" ]; then exit 1; fi\n',
-    "a program": "command -v vllm >/dev/null || exit 1\n",
-    "an answer": "curl -sf localhost:1/health && exit 0\n",
-    "a function": 'die() { echo "$1"; exit 1; }\n[ -n "${M:-}" ] || die "no model"\n',
-    "a return": 'need() { if [ -z "${X:-}" ]; then return 1; fi; echo fine; }\nneed\n',
-    "a subshell": "( exit 1 )\n",
-}
+GUARDS = {"an empty variable": 'if [ -z "${HF_TOKEN:-}" ]; then\n  echo need it\n  exit 1\nfi\n',
+          "and": '[ -z "${HF_TOKEN:-}" ] && exit 1\n',
+          "or": '[ -n "${HF_TOKEN:-}" ] || { echo no; exit 1; }\n',
+          "a switch": '[[ "${RUN:-0}" == "1" ]] || exit 0\n',
+          "a number": 'GPUS=${GPUS:-0}\nif [ "$GPUS" -lt 8 ]; then exit 1; fi\n',
+          "arithmetic": "if (( ${GPUS:-0} < 8 )); then exit 1; fi\n",
+          "through another name": 'A="${B:-}"\nC="$A"\n[ -n "$C" ] || exit 1\n',
+          "arguments": "if [ $# -eq 0 ]; then echo usage; exit 1; fi\n",
+          "a default argument": 'MODE="${1:-help}"\nif [ "$MODE" != serve ]; then exit 0; fi\n',
+          "a case": "MODE=${MODE:-none}\ncase $MODE in\n none) exit 0;;\n spec) X=1;;\nesac\n",
+          "a file": 'if [ ! -f "$MODEL" ]; then exit 1; fi\n',
+          "a program": "command -v vllm >/dev/null || exit 1\n",
+          "an answer": "curl -sf localhost:1/health && exit 0\n",
+          "a function": 'die() { echo "$1"; exit 1; }\n[ -n "${M:-}" ] || die "no model"\n',
+          "a return": 'need() { if [ -z "${X:-}" ]; then return 1; fi; echo fine; }\nneed\n',
+          "a subshell": "( exit 1 )\n"}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", GUARDS)
@@ -40,14 +38,12 @@ def test_the_other_branch_of_a_guard_is_read() -> None:
 
 @pytest.mark.parametrize(
     "loop",
-    [
-        "for i in 1 2 3; do\n  if vllm serve a --port 1; then exit 0; fi\n  sleep 5\ndone\n",
-        "for i in $(seq 1 5); do\n  vllm serve a --port 1 && break\ndone\n",
-        "until vllm serve a --port 1; do sleep 1; done\n",
-        "while true; do\n  vllm serve a --port 1\n  exit 0\ndone\n",
-        "for i in 1 2 3; do\n  exec vllm serve a --port 1\ndone\n",
-    ],
-)
+    ["for i in 1 2 3; do\n  if vllm serve a --port 1; then exit 0; fi\n  sleep 5\ndone\n",
+     "for i in $(seq 1 5); do\n  vllm serve a --port 1 && break\ndone\n",
+     "until vllm serve a --port 1; do sleep 1; done\n",
+     "while true; do\n  vllm serve a --port 1\n  exit 0\ndone\n",
+     "for i in 1 2 3; do\n  exec vllm serve a --port 1\ndone\n"],
+)  # fmt: skip
 def test_a_loop_that_tries_again_never_ends_the_reading(loop: str) -> None:
     assert [one.model for one in read_text(loop + SERVE, "a.sh").launches] == ["a", "m"]
 

@@ -41,10 +41,8 @@ def bomb() -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     return "\n".join(
-        [
-            *lines, "services:", "  v:", "    image: vllm/vllm-openai:v0.25.1", "    command: *a11",
-            "    environment: *a11", "",
-        ]
+        [*lines, "services:", "  v:", "    image: vllm/vllm-openai:v0.25.1", "    command: *a11",
+         "    environment: *a11", ""]
     )  # fmt: skip
 
 
@@ -97,12 +95,9 @@ def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4,
-        b"GGUF\x03\x00\x00\x00" + b"\x00" * 100,
-        b"a: \x00b",
-    ],
-)
+    [b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4, b"GGUF\x03\x00\x00\x00" + b"\x00" * 100,
+     b"a: \x00b"],
+)  # fmt: skip
 def test_binary(data: bytes) -> None:
     assert "binary" in refusal(data) or "UTF" in refusal(data)
 
@@ -163,14 +158,11 @@ def test_programs_whose_names_multiply(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "vllm serve $(touch {flag}) --port 1",
-        "vllm serve `touch {flag}` --port 1",
-        'x=$(touch {flag}); eval "touch {flag}"\nvllm serve m/A --port 1',
-        "bash -c 'touch {flag}; vllm serve m/A --port 1'",
-        "vllm serve m/A --port $((`touch {flag}`))",
-    ],
-)
+    ["vllm serve $(touch {flag}) --port 1", "vllm serve `touch {flag}` --port 1",
+     'x=$(touch {flag}); eval "touch {flag}"\nvllm serve m/A --port 1',
+     "bash -c 'touch {flag}; vllm serve m/A --port 1'",
+     "vllm serve m/A --port $((`touch {flag}`))"],
+)  # fmt: skip
 def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     assert len(read_text(text.replace("{flag}", str(flag)), "a.sh").launches) == 1
@@ -185,17 +177,15 @@ def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000,
-        "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
-        "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n",
-        "a() { b; }\nb() { a; a; }\na\n", 'while true; do eval "$x"; done\n',
-        "x=1\n" + "x=$x$x\n" * 200, "eval " * 3_000, "bash -c " * 3_000,
-        "for i in 1 2 3 4 5 6 7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
-        'A+=("${A[@]}" b)\n' + 'A+=("${A[@]}")\n' * 100 + 'vllm serve "${A[@]}"',
-        "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60, "x=" + "$y" * 9_000,
-        "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000,
-    ],
+    ["$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000,
+     "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
+     "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n",
+     "a() { b; }\nb() { a; a; }\na\n", 'while true; do eval "$x"; done\n',
+     "x=1\n" + "x=$x$x\n" * 200, "eval " * 3_000, "bash -c " * 3_000,
+     "for i in 1 2 3 4 5 6 7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
+     'A+=("${A[@]}" b)\n' + 'A+=("${A[@]}")\n' * 100 + 'vllm serve "${A[@]}"',
+     "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60, "x=" + "$y" * 9_000,
+     "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000],
 )  # fmt: skip
 def test_shell_puzzles_end(text: str) -> None:
     read_text(text, "a.sh")
@@ -301,14 +291,12 @@ HOSTILE = {
         f"f = $(call f,$(1)x)$(call f,$(1)y)\ng = {'$(call h,$(1),a)' * 500}\n"
         f"h = {'$(call k,$(1))' * 500}\nk = $(1)z\nx:\n\tvllm serve $(call f,1) $(call g,1)\n",
     ),
-    "make: export": (
-        "Makefile", "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100,
-    ),
+    "make: export": ("Makefile",
+                     "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100),
     "make: rule": ("Makefile", ("a" + BLANKS + "x\n") * 10),
     "make: remark": ("Makefile", "A = 1" + BLANKS + "x\nA = " + BLANKS + "\\"),
-    "make: unclosed": (
-        "Makefile", "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n",
-    ),
+    "make: unclosed": ("Makefile",
+                       "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n"),
     "make: exported": (
         "Makefile",
         "".join(f"export V{i} = $(W)\n" for i in range(3_000))
@@ -320,9 +308,8 @@ HOSTILE = {
         "".join(f"%r{i}: K = 1\n" for i in range(3_000))
         + "".join(f"r{i}:\n\tx\n" for i in range(3_000)),
     ),
-    "make: conditions": (
-        "Makefile", "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000,
-    ),
+    "make: conditions": ("Makefile",
+                         "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000),
     "just: mark": (
         "justfile",
         f"s:\n    vllm serve {{{{ {BLANKS}\n    {{{{a{BLANKS}x\n    {'{{ a' * 20_000}\n",
@@ -414,15 +401,14 @@ LONG = [
 ]  # fmt: skip
 LONG += [
     ("a.tf", "vllm\n" + text)
-    for text in (
-        "[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000, "$(" * 50_000,
-        "{{ a" * 20_000, "vllm serve m " + '"a' * 20_000, "description = " * 20_000, "(" * 200_000,
-        "a = [ 'x' ]\n" * 9_000, 'image = "vllm"\n' * 9_000, "vllm serve m --port 1\n" * 9_000,
-        "<<EOF\n" * 20_000, "/*" * 40_000, "x = " + " " * 200_000 + "y", "`\n" * 60_000,
-        "a{" * 70_000, "a ? " * 40_000, "x=<<E\n" * 20_000, 'x="' + "${" * 60_000,
-        "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n",
-        'a = "${local.a}${local.a}"\n' * 5_000,
-    )
+    for text in ("[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000,
+                 "$(" * 50_000, "{{ a" * 20_000, "vllm serve m " + '"a' * 20_000,
+                 "description = " * 20_000, "(" * 200_000, "a = [ 'x' ]\n" * 9_000,
+                 'image = "vllm"\n' * 9_000, "vllm serve m --port 1\n" * 9_000,
+                 "<<EOF\n" * 20_000, "/*" * 40_000, "x = " + " " * 200_000 + "y", "`\n" * 60_000,
+                 "a{" * 70_000, "a ? " * 40_000, "x=<<E\n" * 20_000, 'x="' + "${" * 60_000,
+                 "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n",
+                 'a = "${local.a}${local.a}"\n' * 5_000)
 ]  # fmt: skip
 
 
@@ -525,14 +511,12 @@ def names(count: int) -> str:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "{" + "".join(f"a.b{number}=1;" for number in range(36_000)) + "}",
-        f"let x = {{ {names(12_000)} }}; in {{ s.ExecStart = [ {'x.a11999 ' * 12_000} ]; }}",
-        f"let s = ''{'x -' * 15_000}''; in {{ s.ExecStart = [ {'s ' * 25_000} ]; }}",
-        "a." * 100_000,
-    ],
+    ["{" + "".join(f"a.b{number}=1;" for number in range(36_000)) + "}",
+     f"let x = {{ {names(12_000)} }}; in {{ s.ExecStart = [ {'x.a11999 ' * 12_000} ]; }}",
+     f"let s = ''{'x -' * 15_000}''; in {{ s.ExecStart = [ {'s ' * 25_000} ]; }}",
+     "a." * 100_000],
     ids=["one-set-in-pieces", "names-into-a-set", "one-text-over-and-over", "a-long-name"],
-)
+)  # fmt: skip
 def test_nix_files_that_repeat_themselves(text: str) -> None:
     assert read_text(text, "a.nix").launches == ()
 
@@ -546,13 +530,11 @@ def test_quotes_that_stay_open_behind_a_command() -> None:
     ("text", "name"),
     [
         ("vllm serve m --max-num-seqs $((4if 1 else 2))\n", "a.sh"),
-        (
-            "vllm serve m --speculative-config \"{'num_speculative_tokens': 1if 1 else 2}\"\n",
-            "a.sh",
-        ),
+        ("vllm serve m --speculative-config \"{'num_speculative_tokens': 1if 1 else 2}\"\n",
+         "a.sh"),
         ('import subprocess\nn = 1if 2 else 3\nsubprocess.run(["vllm", "serve", "m"])\n', "a.py"),
     ],
-)
+)  # fmt: skip
 def test_what_the_parser_warns_of_is_not_printed(text: str, name: str) -> None:
     """Found by the fuzz target: `<unknown>:1: SyntaxWarning: invalid decimal literal`."""
     with warnings.catch_warnings(record=True) as said:

@@ -62,13 +62,8 @@ def test_of_the_engines_options_only_keys_and_tokens_of_access_are_secret() -> N
         for flag in engines.get(engine).catalogue.names()
         if is_secret_flag(flag)
     }
-    assert secret <= {
-        "--api-key",
-        "--hf-token",
-        "-hft",
-        "--admin-api-key",
-        "--ssl-keyfile-password",
-    }
+    assert secret <= {"--api-key", "--hf-token", "-hft", "--admin-api-key",
+                      "--ssl-keyfile-password"}  # fmt: skip
     assert {"--api-key", "--hf-token"} <= secret
 
 
@@ -126,14 +121,11 @@ def test_no_output_shows_a_part_or_a_stray_word_of_it(text: str, tmp_path: Path)
 IMAGE = "image: vllm/vllm-openai:v0.25.1"
 ARGS = "[--model, m, --max-num-sqes, '4']"
 SERVICE = f"services:\n  a:\n    {IMAGE}\n"
-YAML = [
-    f"{SERVICE}    command: {ARGS}\n    environment:\n      DB_PASSPHRASE: {VALUE}\n",
-    f"{SERVICE}    command:\n      - --max-num-sqes\n      - '4'\n      - --api-key\n      - "
-    f"{VALUE}\n",
-    f"{SERVICE}    command: {ARGS}\n    environment: ['JWT={VALUE}']\n",
-    f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - {IMAGE}\n      args: {ARGS}\n"
-    f"      env:\n        - name: CREDS\n          value: {VALUE}\n",
-]  # fmt: skip
+YAML = [f"{SERVICE}    command: {ARGS}\n    environment:\n      DB_PASSPHRASE: {VALUE}\n",
+        f"{SERVICE}    command:\n      - --max-num-sqes\n      - '4'\n      - --api-key\n      - "
+        f"{VALUE}\n", f"{SERVICE}    command: {ARGS}\n    environment: ['JWT={VALUE}']\n",
+        f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - {IMAGE}\n      args: {ARGS}\n"
+        f"      env:\n        - name: CREDS\n          value: {VALUE}\n"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", YAML, ids=range(len(YAML)))
@@ -163,12 +155,10 @@ def test_what_only_stands_for_a_secret_is_shown(value: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "bytes per token = more context, and pass: gates passed\n",
-        "token = await load_token(settings)\n",
-        'call(auth=auth, "tokens": tokens, pass: vLLM import)\n',
-    ],
-)
+    ["bytes per token = more context, and pass: gates passed\n",
+     "token = await load_token(settings)\n",
+     'call(auth=auth, "tokens": tokens, pass: vLLM import)\n'],
+)  # fmt: skip
 def test_a_word_after_a_telling_one_in_prose_is_none(text: str) -> None:
     redactor = Redactor()
     learn_from_text(redactor, text)
@@ -286,12 +276,10 @@ def test_other_first_words_are_a_part_of_it() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "API_KEY=Zk4trT9wq", "a\nb: 1\nAPI_KEY=Zk4trT9wq\n",
-        "args:\n- --api-key\n- Zk4trT9wq\n- x\n", "- name: TOKEN\n  value: Zk4trT9wq",
-        "x: 1\napi_key: 'Zk4trT9wq'\ny: 2\nkey: z\n", '{"token": "Zk4trT9wq"}',
-        "first token\nsecond\nTOKEN=Zk4trT9wq", "MY_TOKEN=abcd1234\nOTHER_TOKEN=Zk4trT9wq\n",
-    ],
+    ["API_KEY=Zk4trT9wq", "a\nb: 1\nAPI_KEY=Zk4trT9wq\n",
+     "args:\n- --api-key\n- Zk4trT9wq\n- x\n", "- name: TOKEN\n  value: Zk4trT9wq",
+     "x: 1\napi_key: 'Zk4trT9wq'\ny: 2\nkey: z\n", '{"token": "Zk4trT9wq"}',
+     "first token\nsecond\nTOKEN=Zk4trT9wq", "MY_TOKEN=abcd1234\nOTHER_TOKEN=Zk4trT9wq\n"],
 )  # fmt: skip
 def test_a_text_tells_its_secrets_wherever_they_stand(text: str) -> None:
     redactor = Redactor()

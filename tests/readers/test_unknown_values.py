@@ -96,11 +96,9 @@ def test_draft_tokens_of_unknown_number_are_not_none() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        f"{SGLANG} --max-running-requests $N",
-        f"{HYBRID} --max-num-seqs $SEQS --max-model-len 131072",
-    ],
-)
+    [f"{SGLANG} --max-running-requests $N",
+     f"{HYBRID} --max-num-seqs $SEQS --max-model-len 131072"],
+)  # fmt: skip
 def test_no_fix_adds_a_flag_that_is_there(text: str) -> None:
     def judge(text: str, name: str) -> Report:
         return validate(text=text, name=name, concurrency=64, select=["SD236", "SD307"])

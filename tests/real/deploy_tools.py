@@ -29,10 +29,8 @@ _RAY = (
 
 def run(command: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
     """What the tool complains of; empty if it accepts."""
-    made = subprocess.run(
-        command, cwd=folder, env={**os.environ, **(env or {})}, capture_output=True, text=True,
-        timeout=600, check=False,
-    )  # fmt: skip
+    made = subprocess.run(command, cwd=folder, env={**os.environ, **(env or {})},
+                          capture_output=True, text=True, timeout=600, check=False)  # fmt: skip
     said = (made.stdout + made.stderr).strip()
     return said or f"exit status {made.returncode}" if made.returncode else ""
 

@@ -25,31 +25,26 @@ CASES: dict[str, dict[str, Any]] = {
     "eight users, small share": {"hardware": "rtx3090", "model": "qwen3.6-27b", "concurrency": 8},
     "small card, no head": {"hardware": "rtx3060", "model": "qwen3-4b", "concurrency": 2},
     "two cards by layers": {"hardware": "rtx3090", "gpus": 2, "model": "qwen3.6-27b"},
-    "four cards by tensors": {
-        "hardware": "rtx3090", "gpus": 4, "model": "llama-3.3-70b", "concurrency": 4,
-    },
+    "four cards by tensors": {"hardware": "rtx3090", "gpus": 4, "model": "llama-3.3-70b",
+                              "concurrency": 4},
     "three cards": {"hardware": "v100", "gpus": 3, "model": "qwen3-32b", "concurrency": 2},
     "amd": {"hardware": "rx7900xtx", "model": "qwen3.6-27b"},
     "apple": {"hardware": "apple-m4-max", "concurrency": 2},
     "unified memory": {"hardware": "strix-halo", "model": "qwen3.5-122b-a10b"},
     "sixteen users": {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 8192},
-    "q8_0, eleven users": {
-        "hardware": "h100", "model": "qwen3-8b", "concurrency": 11, "kv_cache_dtype": "q8_0",
-    },
+    "q8_0, eleven users": {"hardware": "h100", "model": "qwen3-8b", "concurrency": 11,
+                           "kv_cache_dtype": "q8_0"},
     "q4_0": {"hardware": "rtx4090", "model": "qwen3.6-27b", "kv_cache_dtype": "q4_0"},
-    "q5_1, three users": {
-        "hardware": "rtx4090", "model": "qwen3.6-27b", "concurrency": 3, "kv_cache_dtype": "q5_1",
-    },
+    "q5_1, three users": {"hardware": "rtx4090", "model": "qwen3.6-27b", "concurrency": 3,
+                          "kv_cache_dtype": "q5_1"},
     "a context that is no multiple": {"max_num_seqs": 3, "max_model_len": 5000, "concurrency": 3},
     "one slot": {"max_num_seqs": 1, "max_model_len": 4000},
     "n-grams": {"method": "ngram"},
     "experts in system memory": {"hardware": "rtx3060", "engine_version": None},
-    "batch and no prompt cache": {
-        "concurrency": 2, "plan": {"max_num_batched_tokens": 512, "prefix_caching": False},
-    },
-    "a drafter of its own": {
-        "model": "qwen3-8b", "plan": {"method": "draft_model", "k": 4, "draft_model": "tiny.gguf"},
-    },
+    "batch and no prompt cache": {"concurrency": 2,
+                                  "plan": {"max_num_batched_tokens": 512, "prefix_caching": False}},
+    "a drafter of its own": {"model": "qwen3-8b",
+                             "plan": {"method": "draft_model", "k": 4, "draft_model": "tiny.gguf"}},
 }  # fmt: skip
 
 

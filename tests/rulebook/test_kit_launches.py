@@ -251,21 +251,18 @@ def test_requests_that_run_at_once() -> None:
 
 def test_the_setting_of_a_case_has_all_that_tells_regimes_apart() -> None:
     setting = policy.setting_of(
-        case_of(
-            f"{SERVE} --attention-backend triton_mla -dp 2 --kv-cache-dtype fp8 "
-            '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 3}\'\n',
-            hw="gb10", concurrency=7, ctx=2048, output_tokens=99, workload="code",
-        )
+        case_of(f"{SERVE} --attention-backend triton_mla -dp 2 --kv-cache-dtype fp8 "
+                '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 3}\'\n',
+                hw="gb10", concurrency=7, ctx=2048, output_tokens=99, workload="code")
     )  # fmt: skip
     words = {name: getattr(setting, name).value for name in setting._fields[:13]}
     model = knowledge.llm("qwen3.6-35b-a3b")
     hardware = knowledge.hardware("gb10")
-    assert words == {
-        "engine": "vllm", "method": "mtp", "hardware": "gb10", "vendor": "nvidia",
-        "hardware_class": hardware.hardware_class, "arch": hardware.arch, "model": model.id,
-        "family": model.family, "model_arch": model.arch, "quant": "fp8", "quant_family": "fp8",
-        "workload": "code", "backend": "TRITON_MLA",
-    }  # fmt: skip
+    assert words == {"engine": "vllm", "method": "mtp", "hardware": "gb10", "vendor": "nvidia",
+                     "hardware_class": hardware.hardware_class, "arch": hardware.arch,
+                     "model": model.id, "family": model.family, "model_arch": model.arch,
+                     "quant": "fp8", "quant_family": "fp8", "workload": "code",
+                     "backend": "TRITON_MLA"}  # fmt: skip
     assert setting.known and setting.unified and setting.sparse and not setting.dense
     assert setting.hybrid and not setting.latent and not setting.wide_kv and not setting.suffix
     assert (setting.streams, setting.ctx, setting.output, setting.k) == (4.0, 2048.0, 99.0, 3.0)

@@ -37,16 +37,27 @@ def test_which_choice_a_wrong_word_meant(
     assert values.nearest(word, choices) == meant
 
 
-SLIPS = {("--max-num-sqes", "--max-num-seqs"): True, ("--max-num-seq", "--max-num-seqs"): True,
-         ("--max-num-seqss", "--max-num-seqs"): True, ("--max-num-seqs", "--max-num-seqs"): False,
-         ("--max-num-seqs", None): False, ("q6_0", "q8_0"): False, ("mpt", "mtp"): True,
-         ("mtx", "mtp"): False, ("ngra", "ngram"): True, ("flash-attention", "flash-attn"): True,
-         ("--draft-attention-backend", "--attention-backend"): False,
-         ("--reasoning-parse", "--reasoning-parser"): True,
-         ("--speculative", "--speculative-config"): False,
-         ("--speculativ", "--speculative-config"): True, ("--enable", "--disable"): False,
-         ("eagel", "eagle"): True, ("eeagle", "eagle"): True, ("eagls", "eagle"): True,
-         ("house", "eagle"): False}  # fmt: skip
+SLIPS = {
+    ("--max-num-sqes", "--max-num-seqs"): True,
+    ("--max-num-seq", "--max-num-seqs"): True,
+    ("--max-num-seqss", "--max-num-seqs"): True,
+    ("--max-num-seqs", "--max-num-seqs"): False,
+    ("--max-num-seqs", None): False,
+    ("q6_0", "q8_0"): False,  # other digits are another thing
+    ("mpt", "mtp"): True,
+    ("mtx", "mtp"): False,  # three letters, and one of them is another
+    ("ngra", "ngram"): True,
+    ("flash-attention", "flash-attn"): True,
+    ("--draft-attention-backend", "--attention-backend"): False,  # a word more
+    ("--reasoning-parse", "--reasoning-parser"): True,
+    ("--speculative", "--speculative-config"): False,  # a word less
+    ("--speculativ", "--speculative-config"): True,  # cut off
+    ("--enable", "--disable"): False,
+    ("eagel", "eagle"): True,
+    ("eeagle", "eagle"): True,
+    ("eagls", "eagle"): True,
+    ("house", "eagle"): False,
+}
 
 
 @pytest.mark.parametrize(("word", "near"), SLIPS)

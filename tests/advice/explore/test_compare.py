@@ -317,8 +317,6 @@ def test_commands() -> None:
     assert "which hardware" in invoke("compare", "vllm", "sglang")[1]
     status, text = invoke("why-not", "k=4", "--hw", "gb10", "--format", "json")
     assert status == 0 and json.loads(text)["reasons"]
-    status, text = invoke(
-        "sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--users-within", "tpot=50ms",
-        "--price", "1/h", "--watts", "100",
-    )  # fmt: skip
+    status, text = invoke("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--users-within",
+                          "tpot=50ms", "--price", "1/h", "--watts", "100")  # fmt: skip
     assert status == 0 and "Users within" in text and "Per million" in text

@@ -143,13 +143,10 @@ def test_the_engines_own_costs_can_make_one_k_better() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        "--hw gb10",
-        "--hw h100 --gpus 4 --model llama-3.3-70b --engine vllm",
-        "--hw rtx4090 --model qwen3.6-27b --engine llama-server",
-        "--hw rtx5090 --model qwen3.6-27b --engine sglang",  # gains for one request alone
-    ],
-)
+    ["--hw gb10", "--hw h100 --gpus 4 --model llama-3.3-70b --engine vllm",
+     "--hw rtx4090 --model qwen3.6-27b --engine llama-server",
+     "--hw rtx5090 --model qwen3.6-27b --engine sglang"],  # gains for one request alone
+)  # fmt: skip
 def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
     """The regret by hand, of the utilities that a sweep of the same server prints."""
     ran = run("recommend", *words.split(), "--concurrency", "1..32", "--format", "json")

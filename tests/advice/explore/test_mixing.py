@@ -32,10 +32,8 @@ SETTINGS = [
 
 def facts_of(hardware: str, model: str, load: int, prompt: int, output: int) -> Facts:
     return resolve.bare_facts(
-        Request(
-            hardware=hardware, model=model, engine="vllm", quant="fp8", concurrency=load,
-            ctx_tokens=prompt, output_tokens=output,
-        )
+        Request(hardware=hardware, model=model, engine="vllm", quant="fp8", concurrency=load,
+                ctx_tokens=prompt, output_tokens=output)
     )  # fmt: skip
 
 

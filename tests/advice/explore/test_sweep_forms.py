@@ -78,21 +78,17 @@ def test_without_a_number_that_varies_there_is_no_chart() -> None:
     [
         ([(377, "falls")], "stops gaining at about 377 "),
         ([(12, "rises")], "begins gaining at about 12"),
-        (
-            [(251, "falls"), (363, "rises"), (579, "falls")],
-            "gains up to about 251 and from 363 to 579 ",
-        ),
+        ([(251, "falls"), (363, "rises"), (579, "falls")],
+         "gains up to about 251 and from 363 to 579 "),
         ([(8, "rises"), (64, "falls"), (90, "rises")], "gains from about 8 to 64 and from 90 on "),
     ],
-)
+)  # fmt: skip
 def test_islands_of_a_gain_are_told_as_ranges(
     crossed: list[tuple[float, Literal["falls", "rises"]]], told: str
 ) -> None:
     found = [
-        BreakEven(
-            axis="concurrency", setting=(), method="mtp", k=1, quantile="p50", at=at,
-            direction=direction,
-        )
+        BreakEven(axis="concurrency", setting=(), method="mtp", k=1, quantile="p50", at=at,
+                  direction=direction)
         for at, direction in reversed(crossed)
     ]  # fmt: skip
     chart = charts(sweep(Request(hardware="gb10"), {"concurrency": [1, 8], "k": [1]}))[0]

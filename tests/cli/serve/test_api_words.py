@@ -16,11 +16,8 @@ from advisor.cli.serve import answers, api
 from advisor.cli.serve.question import question_from
 
 ASKED = ("/api/recommend", "/api/launch/compose", "/api/compare", "/api/why-not", "/api/sweep")
-MORE = {
-    "/api/compare": "&names=gb10,h100",
-    "/api/why-not": "&what=off",
-    "/api/sweep": "&vary=k=1,2",
-}
+MORE = {"/api/compare": "&names=gb10,h100", "/api/why-not": "&what=off",
+        "/api/sweep": "&vary=k=1,2"}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ASKED)

@@ -553,10 +553,9 @@ def test_23_change_the_launch(visit: Visit) -> None:
 
 def test_24_at_320_pixels_and_in_forced_colours(world: tuple[Browser, str]) -> None:
     """Nothing is cut off or scrolls sideways, and what a colour says is said by a line as well."""
-    pages = {
-        "answer": SPARK, "compare": "/compare?names=gb10,h100&concurrency=16", "workloads": "/mix",
-        "check": f"/check?text={BAD}", "results": "/results", "rule": "/rules/SD201",
-    }  # fmt: skip
+    pages = {"answer": SPARK, "compare": "/compare?names=gb10,h100&concurrency=16",
+             "workloads": "/mix", "check": f"/check?text={BAD}", "results": "/results",
+             "rule": "/rules/SD201"}  # fmt: skip
     for width, more in (("320", {}), ("desk", {"forced_colors": "active"})):
         for visit in _visit(world, width, **more):
             for name, path in pages.items():

@@ -345,10 +345,8 @@ def test_choices_side_by_side_are_the_command_lines(page: TestClient) -> None:
     query = "names=gb10%2C+h100&users_within=tpot%3D50ms&price=2.10%2Fh&what="
     text = page.get(f"/compare?{query}").text
     made = page.get("/api/compare?names=gb10,h100&users_within=tpot%3D50ms&price=2.10/h").json()
-    ran = run(
-        "compare", "gb10", "h100", "--users-within", "tpot=50ms", "--price", "2.10/h",
-        "--format", "json",
-    )  # fmt: skip
+    ran = run("compare", "gb10", "h100", "--users-within", "tpot=50ms", "--price", "2.10/h",
+              "--format", "json")  # fmt: skip
     assert made == json.loads(ran.out)
     assert '<th scope="col">gb10</th><th scope="col">h100</th>' in text
     for line in made["differences"]:

@@ -119,12 +119,9 @@ class Handler(BaseHTTPRequestHandler):
             return self._json({**info, "internal_states": [state]})
         if self.path == "/props" and pace.engine == "llama-server":
             return self._json(
-                {
-                    "total_slots": pace.slots,
-                    "build_info": "b11312-0c1e57098",
-                    "model_path": f"/m/{MODEL}.gguf",
-                }
-            )
+                {"total_slots": pace.slots, "build_info": "b11312-0c1e57098",
+                 "model_path": f"/m/{MODEL}.gguf"}
+            )  # fmt: skip
         if self.path in ("/health", "/ping"):
             return self._json({"status": "ok"})
         self._json({"error": "not found"}, 404)
@@ -364,11 +361,8 @@ def main() -> None:
     parser.add_argument("--api-key", default=os.environ.get("VLLM_API_KEY", ""))
     space = parser.parse_args()
     rates = tuple(float(word) for word in space.rates.split(",") if word)
-    pace = Pace(
-        space.step_ms, space.ttft_ms, space.k, rates, space.engine,
-        after=space.after, until=space.until, rounds_of=space.rounds_of,
-        key=space.api_key,
-    )  # fmt: skip
+    pace = Pace(space.step_ms, space.ttft_ms, space.k, rates, space.engine, after=space.after,
+                until=space.until, rounds_of=space.rounds_of, key=space.api_key)  # fmt: skip
     serve(pace, space.port).serve_forever()
 
 

@@ -47,10 +47,8 @@ def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
 def test_arms_that_differ_are_named_and_get_no_verdict(
     change: dict[str, object], said: str
 ) -> None:
-    same = {
-        "dataset": "sharegpt", "engine_version": "0.32.0", "slots": 4, "seed": 1, "client": "a",
-        "model": "x",
-    }  # fmt: skip
+    same = {"dataset": "sharegpt", "engine_version": "0.32.0", "slots": 4, "seed": 1,
+            "client": "a", "model": "x"}  # fmt: skip
     off, on = run(**same), drafted_run(**(same | change))
     report = judge_ab([off], [on], setting([off], [on], {}))
     assert report.verdict == "not comparable"

@@ -121,11 +121,8 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with serve(**QUICK, after=6, until=go) as url:  # a warm-up and five
         words += ["--url", url]
         code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
-        child = subprocess.Popen(
-            [sys.executable, "-c", code, *words],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)  # fmt: skip
         path = folder / "off-seed1.jsonl"
         wait_for_lines(path, 6)
         os.kill(child.pid, signal.SIGKILL)
@@ -223,14 +220,11 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(
         "seeds": [1, 2],
         "arms": [
             {"name": "off", "argv": [*command, "--step-ms", "20"]},
-            {
-                "name": "on",
-                "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"],
-                "method": "mtp",
-                "k": 2,
-            },
+            {"name": "on",
+             "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"],
+             "method": "mtp", "k": 2},
         ],
-    }
+    }  # fmt: skip
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code == 0, made.output
@@ -308,11 +302,9 @@ def test_drafts_are_not_measured_by_chunks(tmp_path: Path) -> None:
 
 
 def plan_for(url: str, argv: list[str]) -> dict[str, object]:
-    return {
-        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
-        "concurrency": 2, "input_tokens": 32, "output_tokens": 30, "requests": 6, "warmup": 1,
-        "seeds": [1], "arms": [{"name": "off", "argv": argv or ["none"]}],
-    }  # fmt: skip
+    return {"hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
+            "concurrency": 2, "input_tokens": 32, "output_tokens": 30, "requests": 6, "warmup": 1,
+            "seeds": [1], "arms": [{"name": "off", "argv": argv or ["none"]}]}  # fmt: skip
 
 
 @pytest.mark.slow  # starts a server and waits for it
@@ -330,12 +322,11 @@ def test_a_signal_ends_the_server_and_the_same_command_goes_on(
     made = plan_for(f"http://127.0.0.1:{port}", server) | {"requests": 40}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
     code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        # a shell that starts its tests in the background passes on that a signal is ignored
-        preexec_fn=lambda: signal.signal(sign, signal.SIG_DFL),  # noqa: PLW1509
-    )  # fmt: skip
+    # a shell that starts its tests in the background passes on that a signal is ignored
+    child = subprocess.Popen([sys.executable, "-c", code, "bench", "run", str(tmp_path)],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             start_new_session=True,
+                             preexec_fn=lambda: signal.signal(sign, signal.SIG_DFL))  # noqa: PLW1509  # fmt: skip
     path = tmp_path / "off-seed1.jsonl"
     wait_for_lines(path, 9)
     os.killpg(child.pid, sign)
@@ -392,11 +383,9 @@ def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> Non
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
     arm = {"name": "off", "argv": [sys.executable, "-c", "raise SystemExit(3)"]}
-    plan = {
-        "hardware": "gb10", "model": "m", "engine": "vllm", "url": "http://127.0.0.1:9",
-        "concurrency": 1, "input_tokens": 1, "output_tokens": 1, "requests": 1, "warmup": 0,
-        "arms": [arm],
-    }  # fmt: skip
+    plan = {"hardware": "gb10", "model": "m", "engine": "vllm", "url": "http://127.0.0.1:9",
+            "concurrency": 1, "input_tokens": 1, "output_tokens": 1, "requests": 1, "warmup": 0,
+            "arms": [arm]}  # fmt: skip
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code != 0

@@ -171,14 +171,12 @@ def test_the_surer_of_two_runs_counts_more() -> None:
         ([ARMS[0], str(FILES / "sglang-on.jsonl"), *SETTING], "differ in more than speculation"),
         ([*ARMS, "--model", "qwen3.6-35b-a3b"], "the hardware"),
         ([*ARMS, "--hw", "gb10"], "the model"),
-        (
-            [*ARMS, "--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--name", "../x"],
-            "not a valid machine name",
-        ),
+        ([*ARMS, "--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--name", "../x"],
+         "not a valid machine name"),
         ([*ARMS, *ARMS, *SETTING], "give OFF, then ON"),
         ([str(FILES / "guidellm-off.json"), str(FILES / "guidellm-on.json"), *SETTING], "give --k"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_calibration_is_one_sentence_and_writes_nothing(
     words: list[str], why: str, own_folder: Path
 ) -> None:
@@ -189,10 +187,8 @@ def test_what_is_no_calibration_is_one_sentence_and_writes_nothing(
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "", "a: [", "name: m", "!!python/object/apply:os.system [x]",
-        "{name: m, hardware: gb10, runs: [{}]}", "\x00",
-    ],
+    ["", "a: [", "name: m", "!!python/object/apply:os.system [x]",
+     "{name: m, hardware: gb10, runs: [{}]}", "\x00"],
 )  # fmt: skip
 def test_a_broken_machine_file_is_one_sentence(text: str, own_folder: Path) -> None:
     own_folder.mkdir(parents=True)
@@ -313,10 +309,9 @@ def test_every_load_of_a_file_and_every_k_beside_one_baseline_is_kept(own_folder
         assert status == 0 and "2 runs added" in said and "2 in total" in said, (again, said)
     assert len({run.concurrency for run in machines.load("spark").runs}) == 2
     first, longer = (
-        machines.MachineRun(
-            date="2026-11-20", model="m", engine="vllm", method="mtp", k=k,
-            gains={"tpot": machines.MetricGain(log=0.1, sd=0.05)}, inputs_sha256=("0" * 64, sha),
-        )
+        machines.MachineRun(date="2026-11-20", model="m", engine="vllm", method="mtp", k=k,
+                            gains={"tpot": machines.MetricGain(log=0.1, sd=0.05)},
+                            inputs_sha256=("0" * 64, sha))
         for k, sha in ((2, "1" * 64), (3, "2" * 64))
     )  # fmt: skip
     plain = machines.MachineRun(

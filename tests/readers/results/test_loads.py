@@ -20,11 +20,9 @@ from advisor.readers.results.own_runs import Header, RequestRecord
 def measure(folder: Path, requests: int, pace: dict[str, Any], **more: Any) -> list[RequestRecord]:
     """The requests of one run of a plan against the paced server, in the order of the file."""
     with serve(**QUICK | pace) as url:
-        plan = {
-            "hardware": "h100", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
-            "concurrency": 4, "input_tokens": 100, "output_tokens": 8, "requests": requests,
-            "warmup": 0, "arms": [{"name": "off", "argv": ["-"]}],
-        }  # fmt: skip
+        plan = {"hardware": "h100", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
+                "concurrency": 4, "input_tokens": 100, "output_tokens": 8, "requests": requests,
+                "warmup": 0, "arms": [{"name": "off", "argv": ["-"]}]}  # fmt: skip
         plan |= {"seeds": [1]} | more
         (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
         done = run("bench", "run", str(folder), "--url", url, "--arm", "off")

@@ -10,15 +10,11 @@ MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
 SETTING = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
 CLOSED = {"max_concurrency": 16}
 RATE = {"max_concurrency": None, "request_rate": 0.3125}
-DRAFTS = {
-    "spec_decode_acceptance_length": 2.45, "spec_decode_acceptance_rate": 72.5,
-    "spec_decode_per_position_acceptance_rates": [0.85, 0.6],
-}  # fmt: skip
-COUNTS = {
-    "spec_decode_acceptance_length": 2.45, "spec_decode_acceptance_rate": 72.5,
-    "spec_decode_num_drafts": 1000, "spec_decode_draft_tokens": 2000,
-    "spec_decode_accepted_tokens": 1450,
-}  # fmt: skip
+DRAFTS = {"spec_decode_acceptance_length": 2.45, "spec_decode_acceptance_rate": 72.5,
+          "spec_decode_per_position_acceptance_rates": [0.85, 0.6]}  # fmt: skip
+COUNTS = {"spec_decode_acceptance_length": 2.45, "spec_decode_acceptance_rate": 72.5,
+          "spec_decode_num_drafts": 1000, "spec_decode_draft_tokens": 2000,
+          "spec_decode_accepted_tokens": 1450}  # fmt: skip
 OFF, ON = (160.0, 1900.0, 92.0), (199.0, 800.0, 76.0)  # output tok/s, TTFT and TPOT in ms
 
 
@@ -26,13 +22,11 @@ def bench(path: Path, speeds: tuple[float, float, float], **more: object) -> str
     """A file as `vllm bench serve --save-result` writes it."""
     speed, ttft, tpot = speeds
     count = int(str(more.pop("requests", 160)))
-    row = {
-        "backend": "vllm", "model_id": MODEL, "tokenizer_id": MODEL, "num_prompts": count,
-        "completed": count, "failed": 0, "duration": 512 * count / speed,
-        "request_throughput": speed / 512, "output_throughput": speed,
-        "total_input_tokens": 2048 * count, "total_output_tokens": 512 * count,
-        "mean_ttft_ms": ttft, "mean_tpot_ms": tpot,
-    }  # fmt: skip
+    row = {"backend": "vllm", "model_id": MODEL, "tokenizer_id": MODEL, "num_prompts": count,
+           "completed": count, "failed": 0, "duration": 512 * count / speed,
+           "request_throughput": speed / 512, "output_throughput": speed,
+           "total_input_tokens": 2048 * count, "total_output_tokens": 512 * count,
+           "mean_ttft_ms": ttft, "mean_tpot_ms": tpot}  # fmt: skip
     path.write_text(json.dumps(row | CLOSED | more))
     return str(path)
 

@@ -88,12 +88,11 @@ def arm(request: Request, point: Point, level: float, gain: float = 1.0) -> list
     if gain != 1.0:
         drafts = {"method": "mtp", "k": 2, "acceptance": Acceptance(length=2.45)}
     return [
-        BenchmarkRun(
-            file=f"{arm}.json", format="made", model="Qwen/Qwen3.6-35B-A3B", sha256=f"{arm:064x}",
-            engine=request.engine, concurrency=request.concurrency, requests=160,
-            input_tokens=request.ctx_tokens, output_tokens=request.output_tokens,
-            output_tok_s=speed, tpot_ms=Latency(mean=token), ttft_ms=Latency(mean=first), **drafts,
-        )
+        BenchmarkRun(file=f"{arm}.json", format="made", model="Qwen/Qwen3.6-35B-A3B",
+                     sha256=f"{arm:064x}", engine=request.engine, concurrency=request.concurrency,
+                     requests=160, input_tokens=request.ctx_tokens,
+                     output_tokens=request.output_tokens, output_tok_s=speed,
+                     tpot_ms=Latency(mean=token), ttft_ms=Latency(mean=first), **drafts)
         for arm in (next(NUMBER) for _ in range(REPEATS))
     ]  # fmt: skip
 
@@ -165,13 +164,12 @@ def test_an_ab_of_several_cards_is_that_of_all_of_them(engine: str, gpus: int) -
     assert span is not None and log(span.p90 / span.p10) < 0.25, "as sure as a measurement"
 
 
-OTHERWISE: dict[str, Any] = {
-    "prefix_caching": True, "kv_cache_dtype": "fp8", "max_num_seqs": 48, "pp": 2,
-    "plain_caching": True,
-    "max_num_batched_tokens": 3072, "max_model_len": 65536, "memory_fraction": 0.5, "tp": 2,
-    "dp": 2, "attention_backend": "TRITON_ATTN", "mamba_strategy": "extra_buffer",
-    "async_scheduling": False, "draft_model": "org/draft", "extra": (("--enforce-eager", None),),
-}  # fmt: skip
+OTHERWISE: dict[str, Any] = {"prefix_caching": True, "kv_cache_dtype": "fp8", "max_num_seqs": 48,
+                             "pp": 2, "plain_caching": True, "max_num_batched_tokens": 3072,
+                             "max_model_len": 65536, "memory_fraction": 0.5, "tp": 2, "dp": 2,
+                             "attention_backend": "TRITON_ATTN", "mamba_strategy": "extra_buffer",
+                             "async_scheduling": False, "draft_model": "org/draft",
+                             "extra": (("--enforce-eager", None),)}  # fmt: skip
 
 
 def case_of(**stated: Any) -> OwnRun:
@@ -204,11 +202,10 @@ def test_what_a_launch_states_is_kept_and_nothing_of_its_owner() -> None:
         '4096 --speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
     )
     machine = calibrate(request, 1.25, 1.0, plan_in(readers.read_text(words, "a.sh"), "a.sh"))
-    assert machine.runs[0].plan == {
-        "prefix_caching": False, "max_num_seqs": 24, "kv_cache_dtype": "fp8",
-        "memory_fraction": 0.8, "max_num_batched_tokens": 4096,
-        "extra": (("--enforce-eager", None),),
-    }  # fmt: skip
+    assert machine.runs[0].plan == {"prefix_caching": False, "max_num_seqs": 24,
+                                    "kv_cache_dtype": "fp8", "memory_fraction": 0.8,
+                                    "max_num_batched_tokens": 4096,
+                                    "extra": (("--enforce-eager", None),)}  # fmt: skip
     assert machines.load("own").runs == machine.runs
     text = machines.path_of("own").read_text()
     assert not any(word in text for word in ("secret", "/home", "jinja", "mine", "8001"))

@@ -48,81 +48,53 @@ FIGURES = {
         "tpot": 13.173019673610991, "length": 2.380952380952381, "rate": 0.6904761904761905,
         "itl": 30.32858017877879, "seed": None, "method": "mtp",
     },
-    ("vllm-serve-on.txt", ""): {
-        "output_tok_s": 289.13, "ttft": 75.70, "tpot": 13.17, "itl": 30.33, "length": 2.38,
-        "rate": 0.6905, "k": 2, "seed": 1, "model": "paced-model", "dataset": "random",
-        "engine": "vllm",
-    },
-    ("vllm-serve-off.json", ""): {
-        "output_tok_s": 194.47051110294169, "length": None, "k": None, "tpot": 20.004876136995488,
-    },
-    ("sglang-on.jsonl", ""): {
-        "engine": "sglang", "engine_version": "0.5.23", "k": 2, "output_tok_s": 291.6199262501686,
-        "length": 2.4, "tpot": 13.156813291034853, "request_rate": None, "concurrency": 4,
-    },
-    ("sglang-off.jsonl", ""): {
-        "engine": "sglang", "length": None, "output_tok_s": 194.77943946141406,
-    },
-    ("sglang-on.txt", ""): {
-        "engine": "sglang", "output_tok_s": 291.62, "length": 2.4,
-        "client": "sglang.benchmark.serving",
-    },
-    ("guidellm-on.json", ""): {
-        "output_tok_s": 289.3193731678232, "tpot": 13.149286460394812, "ttft": 62.77891993522644,
-        "concurrency": 4, "requests": 16, "client_version": "0.8.1", "length": None,
-    },
-    ("aiperf-on.json", ""): {
-        "output_tok_s": 288.187039873086, "tpot": 13.15793298169192, "itl": 31.01512774255952,
-        "concurrency": 4, "client_version": "0.13.0", "model": "paced-model",
-    },
-    ("benchy-on.json", "c4"): {
-        "output_tok_s": 299.50432423683715, "tpot": 13.296608065476203, "concurrency": 4,
-    },
-    ("llama-bench.md", "tg32 @ d64"): {
-        "output_tok_s": 2395.58, "output_tok_s_sd": 137.89, "depth_tokens": 64, "k": 0,
-    },
-    ("llama-bench.csv", "tg32"): {
-        "output_tok_s": 2600.136213, "engine_version": "b11312", "output_tokens": 32,
-    },
-    ("llama-server-on.log", ""): {
-        "requests": 3, "tpot": (1.30 + 1.07 + 1.17) / 3, "rate": 218 / 321, "length": 2.354,
-        "slots": 2,
-    },
-    ("llama-metrics-on.prom", ""): {
-        "engine": "llama-server", "k": 2, "length": 1 + 218 / 161, "rate": 218 / 321,
-    },
-    ("vllm-engine.log", ""): {
-        "engine": "vllm", "k": 2, "output_tok_s": 250.5, "length": 2.4, "rate": 0.7,
-        "concurrency": 4,
-    },
-    ("sglang-engine.log", ""): {
-        "engine": "sglang", "output_tok_s": 285.0, "length": 2.35, "concurrency": 4,
-    },
-    ("genai-perf-on.json", ""): {
-        "client": "genai-perf",
-        "concurrency": 4,
-        "requests": 16,
-        "seed": 1,
-        "model": "paced-model",
-        "input_tokens": 128,
-        "output_tokens": 256,  # counted by a tokenizer of bytes: four for each token of the server
-        "output_tok_s": 586.7099070875062,
-        "request_tok_s": 157.6813624962109,
-        "ttft": 125.8097113125,
-        "tpot": 6.3420188125,
-    },
+    ("vllm-serve-on.txt", ""): {"output_tok_s": 289.13, "ttft": 75.70, "tpot": 13.17,
+                                "itl": 30.33, "length": 2.38, "rate": 0.6905, "k": 2, "seed": 1,
+                                "model": "paced-model", "dataset": "random", "engine": "vllm"},
+    ("vllm-serve-off.json", ""): {"output_tok_s": 194.47051110294169, "length": None, "k": None,
+                                  "tpot": 20.004876136995488},
+    ("sglang-on.jsonl", ""): {"engine": "sglang", "engine_version": "0.5.23", "k": 2,
+                              "output_tok_s": 291.6199262501686, "length": 2.4,
+                              "tpot": 13.156813291034853, "request_rate": None, "concurrency": 4},
+    ("sglang-off.jsonl", ""): {"engine": "sglang", "length": None,
+                               "output_tok_s": 194.77943946141406},
+    ("sglang-on.txt", ""): {"engine": "sglang", "output_tok_s": 291.62, "length": 2.4,
+                            "client": "sglang.benchmark.serving"},
+    ("guidellm-on.json", ""): {"output_tok_s": 289.3193731678232, "tpot": 13.149286460394812,
+                               "ttft": 62.77891993522644, "concurrency": 4, "requests": 16,
+                               "client_version": "0.8.1", "length": None},
+    ("aiperf-on.json", ""): {"output_tok_s": 288.187039873086, "tpot": 13.15793298169192,
+                             "itl": 31.01512774255952, "concurrency": 4,
+                             "client_version": "0.13.0", "model": "paced-model"},
+    ("benchy-on.json", "c4"): {"output_tok_s": 299.50432423683715, "tpot": 13.296608065476203,
+                               "concurrency": 4},
+    ("llama-bench.md", "tg32 @ d64"): {"output_tok_s": 2395.58, "output_tok_s_sd": 137.89,
+                                       "depth_tokens": 64, "k": 0},
+    ("llama-bench.csv", "tg32"): {"output_tok_s": 2600.136213, "engine_version": "b11312",
+                                  "output_tokens": 32},
+    ("llama-server-on.log", ""): {"requests": 3, "tpot": (1.30 + 1.07 + 1.17) / 3,
+                                  "rate": 218 / 321, "length": 2.354, "slots": 2},
+    ("llama-metrics-on.prom", ""): {"engine": "llama-server", "k": 2, "length": 1 + 218 / 161,
+                                    "rate": 218 / 321},
+    ("vllm-engine.log", ""): {"engine": "vllm", "k": 2, "output_tok_s": 250.5, "length": 2.4,
+                              "rate": 0.7, "concurrency": 4},
+    ("sglang-engine.log", ""): {"engine": "sglang", "output_tok_s": 285.0, "length": 2.35,
+                                "concurrency": 4},
+    # output tokens are counted by a tokenizer of bytes: four for each token of the server
+    ("genai-perf-on.json", ""): {"client": "genai-perf", "concurrency": 4, "requests": 16,
+                                 "seed": 1, "model": "paced-model", "input_tokens": 128,
+                                 "output_tokens": 256, "output_tok_s": 586.7099070875062,
+                                 "request_tok_s": 157.6813624962109, "ttft": 125.8097113125,
+                                 "tpot": 6.3420188125},
     ("genai-perf-off.json", ""): {"output_tok_s": 384.41, "concurrency": 4},
-    ("evalscope-1.7.json", ""): {
-        "concurrency": 200, "requests": 400, "failed": 0, "output_tok_s": 10692.45, "ttft": 717.63,
-        "tpot": 17.66, "itl": 17.64, "output_tokens": 1024.0,
-    },
-    ("evalscope-1.14.json", ""): {
-        "concurrency": 4.0, "output_tok_s": 277.7714, "itl": 31.0, "length": 2.1944,
-    },
-    ("evalscope-on.json", ""): {
-        "concurrency": 8, "output_tok_s": 305.7, "ttft": 26.4, "tpot": 26.1, "itl": 63.1,
-        "length": 2.42, "rate": None, "input_tokens": 256.0,
-    },
+    ("evalscope-1.7.json", ""): {"concurrency": 200, "requests": 400, "failed": 0,
+                                 "output_tok_s": 10692.45, "ttft": 717.63, "tpot": 17.66,
+                                 "itl": 17.64, "output_tokens": 1024.0},
+    ("evalscope-1.14.json", ""): {"concurrency": 4.0, "output_tok_s": 277.7714, "itl": 31.0,
+                                  "length": 2.1944},
+    ("evalscope-on.json", ""): {"concurrency": 8, "output_tok_s": 305.7, "ttft": 26.4,
+                                "tpot": 26.1, "itl": 63.1, "length": 2.42, "rate": None,
+                                "input_tokens": 256.0},
 }  # fmt: skip
 
 
@@ -442,14 +414,12 @@ def test_the_load_may_stand_above_the_printed_block(above: str, found: int | Non
         ("Type,Run Id,Name\ngenerative_benchmark,1,concurrent@4\n", "benchmarks.json"),
         ("Benchmarking summary:\n+---+---+\n| Key | Value |\n", "benchmark_summary.json"),
         ("Performance Test Summary Report\n", "benchmark_summary.json"),
-        (
-            "NVIDIA AIPerf | LLM Metrics\n\u2503 Metric \u2503 avg \u2503\n",
-            "profile_export_aiperf.json",
-        ),
+        ("NVIDIA AIPerf | LLM Metrics\n\u2503 Metric \u2503 avg \u2503\n",
+         "profile_export_aiperf.json"),
         ("Metric,avg,p50\nOutput Token Throughput (tokens/sec),1,1\n", "export_aiperf.json"),
         ("| test | t/s | peak t/s | e2e_ttft (ms) |\n|---|---|---|---|\n", "--save-result"),
     ],
-)
+)  # fmt: skip
 def test_what_lies_beside_a_result_is_named(text: str, why: str) -> None:
     with pytest.raises(Unreadable, match=why) as said:
         read_document(parse("table", text.encode()))

@@ -255,11 +255,10 @@ def atlas(path: Path, tpot: float, args: dict[str, Any], engine: str = "vllm") -
         "model": {"hf_id": "Qwen/Qwen3.8-27B", "quant_id": "fp8"},
         "hardware": {"id": "nvidia-gb10-dgx-spark", "count": 1, "host": {"cpu": "alice"}},
         "workload": {"resolved_params": {"concurrency": 2, "seed": 42, "temperature": 0}},
-        "metrics": {
-            "requests_ok": 50, "requests_failed": 0, "duration_s": 0.0128 * 25 * tpot * 20,
-            "input_tokens_total": 12_800, "output_tokens_total": 12_800,
-            "output_tok_s": 2000 / tpot, "ttft_ms": dict(times, mean=300.0), "tpot_ms": times,
-        },
+        "metrics": {"requests_ok": 50, "requests_failed": 0,
+                    "duration_s": 0.0128 * 25 * tpot * 20, "input_tokens_total": 12_800,
+                    "output_tokens_total": 12_800, "output_tok_s": 2000 / tpot,
+                    "ttft_ms": dict(times, mean=300.0), "tpot_ms": times},
         "raw": {"harness": "atlas-bench", "harness_version": "0.1.0"},
     }  # fmt: skip
     path.write_text(json.dumps(data))
@@ -339,10 +338,8 @@ def test_watts_are_of_the_cards_in_use(
     assert "<td>0.25</td>" in receipt_html(made) and "NVIDIA H200" in receipt_html(made)
 
 
-UNKNOWN = {
-    "no driver": "", "no watts": "0, NVIDIA GB10, 580.1, [N/A], [N/A], [N/A]\n",
-    "rubbish": "Failed to initialize NVML\n1,2\n",
-}  # fmt: skip
+UNKNOWN = {"no driver": "", "no watts": "0, NVIDIA GB10, 580.1, [N/A], [N/A], [N/A]\n",
+           "rubbish": "Failed to initialize NVML\n1,2\n"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
