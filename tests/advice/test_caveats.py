@@ -102,15 +102,15 @@ def test_a_card_on_which_nothing_fits_is_told_of_it_too() -> None:
 
 
 def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
-    def offloaded(hardware: str, model: str) -> Any:
+    def find_offload(hardware: str, model: str) -> Any:
         asked = Request(hardware=hardware, model=model, engine="llama-server")
         return offload.offload(facts_for_request(asked))
 
     # even all experts in system memory leave too much here
-    assert offloaded("rtx4050-laptop", "deepseek-v3") is None
-    found = offloaded("rtx4090", "glm-4.5-air")
+    assert find_offload("rtx4050-laptop", "deepseek-v3") is None
+    found = find_offload("rtx4090", "glm-4.5-air")
     assert found.of == 46 and found.layers > (knowledge.llm("glm-4.5-air").dense_layers or 0)
-    gemma = offloaded("rtx3060", "gemma-4-26b-a4b")  # each layer has a dense part beside experts
+    gemma = find_offload("rtx3060", "gemma-4-26b-a4b")  # each layer has a dense part beside experts
     assert gemma.of == 30 and gemma.layers < 30
     assert offload.Offload(found.quant, 46, 46, 1.0, found.launch, found.plan).flag == "--cpu-moe"
 

@@ -1,7 +1,10 @@
 """Releases in their order, and how near a spelling must be."""
 
+from statistics import NormalDist
+
 import pytest
 
+from advisor.domain import normal
 from advisor.domain.spelling import letters_apart, nearest
 from advisor.domain.versions import before
 
@@ -46,3 +49,13 @@ def test_a_spelling_is_as_near_as_its_kind_asks(word: str, kind: str, found: boo
 )
 def test_letters_that_must_change(one: str, other: str, most: int, apart: int) -> None:
     assert letters_apart(one, other, most) == letters_apart(other, one, most) == apart
+
+
+SHARES = [1e-6, 1e-3, 0.01, 0.1, 0.25, 0.4999, 0.5, 0.75, 0.9, 0.99, 0.999, 1 - 1e-6]
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_quantile_and_its_inverse(share: float) -> None:
+    z = normal.quantile(share)
+    assert z == pytest.approx(NormalDist().inv_cdf(share), abs=1e-12)
+    assert normal.cdf(z) == pytest.approx(share, rel=1e-9)

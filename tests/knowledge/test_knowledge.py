@@ -16,10 +16,13 @@ from advisor.advice.quantisations import quant_default
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
-from advisor.knowledge import evidence
+from advisor.knowledge import evidence, store
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.build import compile_index, index_text
+from advisor.knowledge.build import _imputation, compile_index, index_text
+from advisor.knowledge.fact_files import FactFileError
+from advisor.knowledge.imputed import architecture, table
 from advisor.knowledge.listing import weak_facts
+from advisor.perf.arrays import ARCHS, CLASSES, LINKS, QUANT_FAMILIES
 
 HERE = Path(__file__).parents[1]
 NAMES = json.loads((HERE / "knowledge_names.json").read_text())
@@ -69,8 +72,8 @@ def test_every_quant_method_and_threshold_has_a_known_source() -> None:
         assert row["id"] == method
     for ident in knowledge.index()["thresholds"]:
         assert knowledge.source(knowledge.threshold(ident).source).title, ident
-    for table in ("engine", "quant"):
-        rows = knowledge.index()["defaults"][table]
+    for name in ("engine", "quant"):
+        rows = knowledge.index()["defaults"][name]
         assert rows[-1]["when"] == {}, "the last row must always match"
         assert all(knowledge.source(row["source"]).title and row["why"] for row in rows)
 
@@ -355,3 +358,38 @@ def test_the_weak_facts_are_those_of_the_files() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     count = len(re.findall(r"^\w+: \{.*status: (?:recall|assumed)\b", text, re.M))
     assert f": {count} of " in said and "mi50 (recall)" in said
+
+
+def test_every_word_of_the_vocabularies_has_its_values() -> None:
+    assert set(table("architectures", "fp32_per_bandwidth")) == set(ARCHS)
+    assert set(CLASSES) <= set(table("classes"))
+    assert set(table("links")) == set(LINKS) - {"unknown"}
+    assert set(table("quant_families", "bytes_ffn")) == set(QUANT_FAMILIES)
+
+
+def test_a_number_without_a_source_is_refused() -> None:
+    with pytest.raises(FactFileError, match="source"):
+        _imputation({"values": {"x": {"value": 1.0, "unit": "B", "status": "assumed"}}})
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("sm_90a", "sm_90"), ("sm_87", "sm_86"), ("gfx1151", "gfx11"), ("xe2", "intel"),
+        ("apple9", "apple9"), ("apple", "apple"),
+    ],
+)  # fmt: skip
+def test_spellings(name: str, word: str) -> None:
+    assert architecture(name) == word
+
+
+@pytest.mark.parametrize("name", ["sm_130", "sm_12", "gaudi3", "gfx2000"])
+def test_an_unknown_architecture_is_no_neighbour(name: str) -> None:
+    with pytest.raises(UnknownFact):
+        architecture(name)
+
+
+def test_all_listed_hardware_has_an_architecture() -> None:
+    for ident in store.index()["hardware"]:
+        hardware = store.hardware(ident)
+        assert architecture(hardware.gpu_family or hardware.arch)

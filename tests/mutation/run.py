@@ -56,7 +56,7 @@ ROOMS = {
          "tests/rulebook/test_kit_words.py", "tests/rulebook/test_kit_launches.py",
          "tests/rulebook/test_regime_rules.py", "tests/rulebook/test_rule_fixes.py", FINDINGS),
     ),
-    "rules SD1": Room(("advisor/rules/sd1/*.py",), (FINDINGS, "tests/rulebook/test_load_mode.py")),
+    "rules SD1": Room(("advisor/rules/sd1/*.py",), (FINDINGS, "tests/rulebook/test_releases.py")),
     "rules SD2": Room(("advisor/rules/sd2/*.py",), (FINDINGS,)),
     "rules SD3": Room(("advisor/rules/sd3/*.py",), (FINDINGS,)),
     "rules SD4": Room(("advisor/rules/sd4/*.py",),

@@ -3,6 +3,7 @@ imports.
 """
 
 import csv
+import json
 import math
 import os
 import stat
@@ -15,13 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_run import run as advisor
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from advisor.advice import judge
+from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import AdvisorError, Request
+from advisor.cli.app import cli
+from advisor.domain.nouns import AdvisorError, Interval, Request
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import read_csv
 from advisor.lab.training import dataset
@@ -30,6 +34,7 @@ from advisor.perf.encoding import encode_plans, encode_rows
 from advisor.prediction import predict, predict_table
 from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one
+from advisor.prediction.estimates import with_levels
 from advisor.prediction.predict_rows import predict_rows
 from advisor.prediction.spread import count_imputed
 from tests.tables import cells, words
@@ -389,3 +394,45 @@ def test_the_python_door_takes_rows_without_a_metric_and_refuses_what_is_no_list
     for wrong in (ROW, "model", [["model"]]):
         with pytest.raises(AdvisorError, match="list of rows"):
             predict(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gain", "told"),
+    [
+        ((0.5, 0.72, 1.1), False),  # neither the sign nor the size
+        ((0.5, 0.72, 0.9), True),  # the sign
+        ((1.1, 2.0, 4.0), True),
+        ((0.9, 1.0, 1.2), True),  # the size: within 1.5
+        ((0.9, 1.0, 1.4), False),
+    ],
+)
+def test_a_sign_or_a_size_is_needed(gain: tuple[float, float, float], told: bool) -> None:
+    speedup = Interval(p10=gain[0], p50=gain[1], p90=gain[2])
+    assert with_levels(speedup, 100.0, 0.2, "ttft").predictable is told
+    assert with_levels(speedup, 100.0, 0.2, "tpot").predictable
+
+
+def _run(*words: str) -> str:
+    result = CliRunner().invoke(cli, list(words))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_every_reader_gets_what_the_text_says() -> None:
+    hardware = "gb10"
+    asked = ("--hw", hardware, "--concurrency", "16")
+    advice = recommend(Request(hardware=hardware, concurrency=16))
+    assert advice.estimate is not None
+    told = advice.estimate.ttft_ms.predictable
+    line = next(row for row in _run("recommend", *asked).splitlines() if row.startswith("TTFT"))
+    assert ("not predictable" in line) is not told
+    made = json.loads(_run("recommend", *asked, "--format", "json"))
+    assert made["estimate"]["ttft_ms"]["predictable"] is told
+    assert made["estimate"]["tpot_ms"]["predictable"] is True
+    load = json.loads(_run("sweep", *asked, "--vary", "concurrency=16", "--format", "json"))
+    k = load["loads"][0]["best_k"]
+    points = [point for point in load["loads"][0]["points"] if point["k"] == k]
+    assert points[0]["ttft_ms"]["predictable"] is told
+    table = _run("compare", hardware, "b200", "--concurrency", "16")
+    cells = next(row for row in table.splitlines() if row.startswith("TTFT"))
+    assert told or "not predictable" in cells

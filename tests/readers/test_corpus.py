@@ -3,7 +3,10 @@ the files show are reported. `classes.csv` names the codes that report a class o
 """
 
 import csv
+import os
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -11,10 +14,12 @@ from statistics import median
 import pytest
 
 from advisor import engines
-from advisor.domain.nouns import Finding
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import AdvisorError, Finding
 from advisor.knowledge import store as knowledge
 from advisor.lint.report import CheckedLaunch, Report
 from advisor.lint.validate import validate
+from advisor.render.forms import FORMS, STARTS
 
 CORPORA = tuple(Path(__file__).parents[1] / name for name in ("corpus", "corpus2"))
 
@@ -109,3 +114,38 @@ def test_every_literal_flag_stands_where_it_says() -> None:
             switch = flag.value in (None, "true", "false")
             if flag.value_span is not None and not switch and " " not in str(flag.value):
                 assert text[flag.value_span.start : flag.value_span.end] == flag.value, flag
+
+
+READ = """
+import gc, hashlib, random, sys
+from pathlib import Path
+from advisor.lint.validate import validate
+random.seed(int(sys.argv[1]))
+gc.set_threshold(random.choice((1, 10, 700)))
+files = sorted(p for p in Path(sys.argv[2]).iterdir())
+random.shuffle(files)
+told = {}
+for path in files:
+    report = validate(None, text=path.read_text(encoding="utf-8"), name=path.name.split("-", 1)[1])
+    told[path.name] = [(f.code, f.severity, f.message) for f in report.findings]
+    told[path.name] += [repr(vars(launch.plan)) for launch in report.launches]
+print(len(told), hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest())
+"""
+
+
+def test_every_reading_of_emitted_files_is_the_same(tmp_path: Path) -> None:
+    for engine in ("vllm", "sglang", "llama-server"):
+        advice = recommend(hardware="gb10", engine=engine, concurrency=16, what_if=False)
+        for form in STARTS:
+            try:
+                text = FORMS[form].write(advice)
+            except AdvisorError:
+                continue
+            (tmp_path / f"{engine}-{FORMS[form].file}").write_text(text, encoding="utf-8")
+    told = set()
+    for seed in ("1", "2"):
+        done = subprocess.run([sys.executable, "-c", READ, seed, str(tmp_path)],
+                              env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True,
+                              text=True, check=True, timeout=900)  # fmt: skip
+        told.add(done.stdout)
+    assert len(told) == 1 and int(next(iter(told)).split()[0]) >= 15

@@ -6,7 +6,9 @@ import shlex
 import advice_cases as cases
 import pytest
 
+from advisor.cli.recommend import render_form
 from advisor.domain.nouns import Advice, Interval, LaunchText, Reason, Source
+from advisor.render.deploy.serving import flags_text
 from advisor.render.layout import Paper, number, option_units, pack_command, pack_launch
 from advisor.render.text import (
     SCREEN_LINES,
@@ -254,3 +256,26 @@ def test_off_beside_a_gain_says_what_overrules_it() -> None:
     advice = cases.off(gain=Interval(p10=1.1, p50=1.4, p90=1.8), decided_by="rule")
     assert "Expected +40 %" in advice_text(advice)
     assert "a rule forbids it nevertheless." in " ".join(advice_text(advice).split())
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_the_lines_are_the_launch_without_its_program(name: str) -> None:
+    advice = cases.ALL[name]()
+    text = flags_text(advice)
+    assert shlex.split(text) == list(advice.launch.argv[2:])
+    assert text.splitlines()[0] == cases.REPOSITORY
+    assert all(line.startswith("--") for line in text.splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    ("engine", "first"), [("sglang", "--model-path x/y"), ("llama-server", "-hf x/y")]
+)
+def test_each_engine_has_its_program(engine: str, first: str) -> None:
+    plan = cases.plan(engine=engine, engine_version=None, model="x/y")
+    advice = cases.on(plan=plan)
+    assert flags_text(advice).startswith(first)
+
+
+def test_the_environment_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    text = render_form(cases.on(launch=cases.launch(env={"A": "b c"})), "flags")
+    assert "set first: A='b c'\n" in capsys.readouterr().err and "b c" not in text

@@ -3,6 +3,7 @@
 import pytest
 
 from advisor.domain.versions import parse_release
+from advisor.lint import fixes
 from advisor.lint.validate import validate
 from advisor.rules.kit.releases import possible, within
 from tests.rulecases import launch_case as case_of
@@ -72,3 +73,38 @@ def test_a_mirror_is_no_fork_and_the_tag_of_a_fork_names_its_release(
     launch = validate(text=f"docker run --gpus all {image} {engine} Qwen/Qwen3-8B").launches[0]
     assert (launch.launch.fork is not None) == fork
     assert parse_release(launch.launch.version_text) == parse_release(release)
+
+
+HEAD = "llama-server -m q.gguf "
+
+
+def fix(options: str) -> tuple[str, list[str]]:
+    """The options after all fixes for 0.5.0, and what the fixes of SD102 say."""
+    text = f"{HEAD}{options} --jinja\n"
+    report = validate(text=text, name="a.sh", engine_version="0.5.0", select=["SD102"])
+    change = fixes.apply_edits(report.reads[0].source, report.findings, unsafe=True)
+    told = [finding.fix.text for finding in report.findings if finding.fix is not None]
+    return change.text.removeprefix(HEAD).removesuffix(" --jinja\n"), told
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--no-mmap", "--load-mode none"),
+        ("--mlock", "--load-mode mmap+mlock"),
+        ("--no-mmap --mlock", "--load-mode mlock"),
+        ("--mlock --no-mmap", "--load-mode mlock"),
+        ("--mmap --mlock", "--load-mode mmap+mlock"),
+        ("--direct-io --mlock", "--load-mode dio"),
+        ("--direct-io", "--load-mode dio"),
+        ("--direct-io --no-mmap", "--load-mode dio"),
+    ],
+)
+def test_they_become_one(options: str, expected: str) -> None:
+    found, told = fix(options)
+    assert found == expected, told
+
+
+def test_what_is_said_names_them_all() -> None:
+    _, told = fix("--no-mmap --mlock")
+    assert set(told) == {"Write --load-mode mlock instead of --no-mmap, --mlock."}
