@@ -170,6 +170,61 @@ class Launch(Frozen):
         return None
 
 
+SPECULATION = (
+    *("--speculative-config", "--spec-method", "--spec-model", "--speculative-algorithm"),
+    *("--spec-type", "--spec-draft-model", "--spec-draft-n-max"),
+)
+_named: tuple[Launch | None, dict[str, Flag]] = (None, {})
+
+
+class FlagLookups:
+    """What is asked of the flags of a `launch`, by their canonical names."""
+
+    launch: Launch
+
+    def flag(self, *names: str) -> Flag | None:
+        """The last flag of the first of these names that is given."""
+        global _named  # noqa: PLW0603 - one slot: rules ask for flags of the same launch in a row
+        if _named[0] is not self.launch:
+            _named = (self.launch, {found.name: found for found in self.launch.flags})
+        return next((_named[1][name] for name in names if name in _named[1]), None)
+
+    def certain(self, *names: str) -> Flag | None:
+        """The same, unless only a variable knows its value."""
+        given = self.flag(*names)
+        return None if given is None or given.unresolved else given
+
+    def value(self, *names: str) -> str | None:
+        """The resolved value."""
+        given = self.certain(*names)
+        return given.value if given is not None else None
+
+    def open_value(self, *names: str) -> bool:
+        """Whether one of these options has a value that only a variable knows."""
+        found = self.flag(*names)
+        return found is not None and found.unresolved
+
+    def has_switch(self, *names: str) -> bool:
+        """Whether a switch is on: given bare or with a true value."""
+        found, off = self.flag(*names), ("false", "0", "off", "no")
+        return found is not None and (found.value or "true").lower() not in off
+
+    def unread(self) -> bool:
+        """Whether more flags may come from a variable, or an image that adds its own."""
+        launch, variable = self.launch, any(one.unresolved for one in self.launch.flags)
+        return launch.image_adds_options or launch.open_end or variable
+
+    def spec_flag(self) -> Flag | None:
+        """The flag that turns speculation on, for the place of a finding."""
+        return self.flag(*SPECULATION)
+
+    def k_flag(self) -> Flag | None:
+        """The flag that sets the number of draft tokens, else the one that turns speculation on."""
+        block = "--speculative-dspark-block-size"
+        names = ("--spec-tokens", "--speculative-num-steps", "--spec-draft-n-max", block)
+        return self.flag(*names, *SPECULATION)
+
+
 class LaunchText(Frozen):
     """A launch ready to paste: quoted `text`, and `files` that it names, to be written first."""
 

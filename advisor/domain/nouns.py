@@ -195,7 +195,7 @@ class Skipped(NamedTuple):
     file: str = ""
 
 
-class Case(Frozen):
+class Case(FlagLookups, Frozen):
     """The argument of every rule; `launch` was read, or is the one that will be printed."""
 
     facts: Facts
@@ -203,6 +203,18 @@ class Case(Frozen):
     launch: Launch
     estimate: Estimate | None = None
     siblings: tuple[Launch, ...] = ()  # the other launches of the same file
+
+    @property
+    def hardware_name(self) -> str:
+        """The hardware's name for a message."""
+        hw = self.facts.hardware
+        return (hw.name or hw.id) if hw else "this hardware"
+
+    @property
+    def model_name(self) -> str:
+        """The model's name for a message."""
+        model = self.facts.model
+        return (model.name or model.id) if model else "this model"
 
 
 class Reason(Frozen):

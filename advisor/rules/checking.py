@@ -7,8 +7,7 @@ from operator import attrgetter
 from advisor.domain.nouns import Case, Finding, Fix, Flag, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
-from advisor.rules.kit.case import flag as find_flag
-from advisor.rules.kit.case import is_hybrid, k_flag, spec_flag
+from advisor.rules.kit.case import is_hybrid
 from advisor.rules.kit.releases import affects, release, within
 from advisor.rules.registry import (
     DECLARED,
@@ -28,7 +27,7 @@ from advisor.rules.registry import (
 SPELLING = "SD1"
 Lack = tuple[str, tuple[str, ...]]  # a rule's code, and the inputs that it needs and lacks
 PARTS: dict[str, Callable[[Case], object]] = {"hybrid": is_hybrid}
-PLACES: dict[str, Callable[[Case], Flag | None]] = {"spec": spec_flag, "k": k_flag}
+PLACES: dict[str, Callable[[Case], Flag | None]] = {"spec": Case.spec_flag, "k": Case.k_flag}
 _ANY_RELEASE = ("latest", "stable", "server", "full", "light", "$")  # "$": a variable names it
 
 
@@ -220,7 +219,7 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
 
 def find_place(case: Case, at: tuple[str, ...]) -> Flag | None:
     """The flag that a rule names as the place of its hits."""
-    named = (PLACES[one](case) if one in PLACES else find_flag(case, one) for one in at)
+    named = (PLACES[one](case) if one in PLACES else case.flag(one) for one in at)
     return next(filter(None, named), None)
 
 

@@ -10,7 +10,6 @@ from advisor.domain.nouns import Case, Facts, Request
 from advisor.knowledge import store as knowledge
 from advisor.readers import read_text
 from advisor.rules import registry
-from advisor.rules.kit import case as options
 from advisor.rules.kit import fixes, flags, policy, releases
 from advisor.rules.sd2.sglang_scheduler import on_rocm
 from advisor.rules.sd3.shares import together
@@ -66,12 +65,12 @@ def test_two_containers_on_one_device(one: str, other: str, shared: bool) -> Non
 
 def test_options_as_rules_ask_for_them() -> None:
     case = case_of("A=1 vllm serve m --seed 1 --seed 2 --port $P --enforce-eager --swap-space 0\n")
-    assert options.value(case, "--none", "--seed") == "2"
-    assert options.value(case, "--port") is None and options.value(case, "--none") is None
-    assert options.open_value(case, "--port") and not options.open_value(case, "--seed")
-    assert options.has_switch(case, "--enforce-eager")
-    assert not options.has_switch(case, "--none") and not options.has_switch(case, "--swap-space")
-    assert options.unread(case) and not options.unread(case_of("vllm serve m --seed 1\n"))
+    assert case.value("--none", "--seed") == "2"
+    assert case.value("--port") is None and case.value("--none") is None
+    assert case.open_value("--port") and not case.open_value("--seed")
+    assert case.has_switch("--enforce-eager")
+    assert not case.has_switch("--none") and not case.has_switch("--swap-space")
+    assert case.unread() and not case_of("vllm serve m --seed 1\n").unread()
 
 
 def test_every_rule_hears_of_the_launch_at_hand() -> None:
@@ -81,7 +80,7 @@ def test_every_rule_hears_of_the_launch_at_hand() -> None:
     for _ in range(2):
         for case, seed, method in ((one, "1", "mtp"), (other, "2", "ngram")):
             read = flags.spec_config(case)
-            assert options.value(case, "--seed") == seed
+            assert case.value("--seed") == seed
             assert read is not None and read.data == {"method": method}
 
 

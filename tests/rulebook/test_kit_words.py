@@ -5,7 +5,6 @@ import pytest
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules.kit import models, values
-from advisor.rules.kit.case import flag
 from tests.rulecases import launch_case as case_of
 
 KV = ("auto", "fp8", "fp8_e4m3", "fp8_e5m2", "bfloat16")
@@ -80,7 +79,7 @@ def test_choices_fold_case_and_truth_words() -> None:
 def test_the_values_of_an_option_are_those_of_its_release() -> None:
     case = case_of("vllm serve m --kv-cache-dtype fp8 --tool-call-parser hermes\n")
     for name in ("--kv-cache-dtype", "--tool-call-parser"):
-        found = flag(case, name)
+        found = case.flag(name)
         assert found is not None and values.is_accepted(case, found)
         wrong = found.model_copy(update={"value": "zzz"})
         assert not values.is_accepted(case, wrong)
@@ -91,10 +90,10 @@ def test_the_values_of_an_option_are_those_of_its_release() -> None:
 def test_a_plug_in_may_add_parsers() -> None:
     text = "vllm serve m --tool-call-parser mine --tool-parser-plugin p.py\n"
     case = case_of(text)
-    found = flag(case, "--tool-call-parser")
+    found = case.flag("--tool-call-parser")
     assert found is not None and values.is_accepted(case, found)
     kv = case_of(text.replace("--tool-call-parser mine", "--kv-cache-dtype zzz"))
-    wrong = flag(kv, "--kv-cache-dtype")
+    wrong = kv.flag("--kv-cache-dtype")
     assert wrong is not None and not values.is_accepted(kv, wrong)
 
 
@@ -102,7 +101,7 @@ def test_lists_beside_the_catalogue_count_as_well() -> None:
     listed = table("compatibility")["value_lists"]["llama-server"]
     for name, row in listed.items():
         case = case_of(f"llama-server -m m.gguf {name} {row['value'][0]}\n")
-        found = flag(case, name)
+        found = case.flag(name)
         assert found is not None and values.is_accepted(case, found), name
         wrong = found.model_copy(update={"value": "no-such-value"})
         assert not values.is_accepted(case, wrong), name

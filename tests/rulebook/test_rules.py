@@ -166,7 +166,7 @@ def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 FOLDER = Path(engines.__file__).parents[1] / "rules"
-ASKING = ("flag", "value", "has_switch", "open_value")  # of kit/case.py, which compare with names
+ASKING = ("flag", "value", "has_switch", "open_value")  # methods of Case that compare with names
 OF_NO_RELEASE = {"--mamba-align-single-block-prefill"}  # LMCache with MTP asks for it
 FILES = sorted(FOLDER.glob("sd*/*.py")) + sorted((FOLDER / "kit").glob("*.py"))
 
@@ -176,7 +176,7 @@ def test_options_are_asked_for_by_their_own_name(path: Path) -> None:
     calls = (
         node
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ASKING
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ASKING
     )
     asked = {
         word.value

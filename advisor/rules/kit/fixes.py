@@ -10,7 +10,6 @@ import shlex
 
 from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Span
-from advisor.rules.kit.case import flag, k_flag, spec_flag
 
 Places = Span | tuple[Span, ...] | None
 Option = Flag | str | None  # a flag of the launch, or the name of one that it may have
@@ -118,7 +117,7 @@ def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Ed
 
 def drop_fix(case: Case, option: Option, what: str, *, safe: bool = False) -> Fix:
     """Take a flag away."""
-    given = flag(case, option) if isinstance(option, str) else option
+    given = case.flag(option) if isinstance(option, str) else option
     if given is None or given.origin not in ("cli", "ini", "python") or given.unresolved:
         return Fix(text=what)
     safe = safe and not is_shared(case, given.span, alike=False)
@@ -127,7 +126,7 @@ def drop_fix(case: Case, option: Option, what: str, *, safe: bool = False) -> Fi
 
 def set_fix(case: Case, option: Option, value: str, what: str, *, safe: bool = False) -> Fix:
     """Give a flag another value, whatever its form."""
-    given = flag(case, option) if isinstance(option, str) else option
+    given = case.flag(option) if isinstance(option, str) else option
     if given is None or given.unresolved:
         return Fix(text=what)
     safe = safe and not is_shared(case, given.span or given.value_span)
@@ -252,9 +251,9 @@ def rename_env_fix(case: Case, name: str, use: str, what: str) -> Fix:
 
 def caching_off_fix(case: Case, what: str) -> Fix:
     """vLLM without prefix caching: the switch that is there is turned, else one is added."""
-    name, given = "--no-enable-prefix-caching", flag(case, "--enable-prefix-caching")
+    name, given = "--no-enable-prefix-caching", case.flag("--enable-prefix-caching")
     if given is None:
-        return add_fix(case, spec_flag(case), name, None, what)
+        return add_fix(case, case.spec_flag(), name, None, what)
     if given.origin == "cli" and given.value is None and "=" not in given.raw:
         return rename_fix(case, given, name, what)
     return set_fix(case, given, "False", what) if given.origin == "python" else Fix(text=what)
@@ -262,11 +261,11 @@ def caching_off_fix(case: Case, what: str) -> Fix:
 
 def k_fix(case: Case, k: int, what: str) -> Fix:
     """Another number of draft tokens, wherever the launch gives it."""
-    given = k_flag(case)
+    given = case.k_flag()
     if given is None or k < 1:
         return Fix(text=what)
     if given.name == "--speculative-num-steps":
-        topk = flag(case, "--speculative-eagle-topk")
+        topk = case.flag("--speculative-eagle-topk")
         if topk is None or topk.value != "1":
             return Fix(text=what)
         tokens = set_fix(case, "--speculative-num-draft-tokens", str(k + 1), what)

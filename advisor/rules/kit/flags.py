@@ -12,7 +12,6 @@ from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
 from advisor.domain.records import NamedTuple
 from advisor.engines.arguments.speculative_json import scalar
-from advisor.rules.kit.case import flag
 from advisor.rules.kit.json_text import problem
 from advisor.rules.kit.releases import possible
 from advisor.rules.registry import GGUF_ENGINES
@@ -136,7 +135,7 @@ def spec_config(case: Case) -> SpecConfig | None:
 
 
 def _read_config(case: Case) -> SpecConfig | None:
-    found = flag(case, "--speculative-config")
+    found = case.flag("--speculative-config")
     if found is None:  # --speculative-config.key value: the keys together
         prefix = "--speculative-config."
         parts = [one for one in case.launch.flags if one.name.startswith(prefix)]

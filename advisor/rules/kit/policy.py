@@ -21,7 +21,7 @@ from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.setting import matches as fits
-from advisor.rules.kit.case import is_hybrid, number, open_value, rows
+from advisor.rules.kit.case import is_hybrid, number, rows
 
 KV_BYTES = "--kv-cache-memory-bytes"
 _SIZES = (
@@ -81,7 +81,7 @@ def unknown_sizes(case: Case) -> tuple[str, ...]:
     wrong = engines.get(case.plan.engine).not_taken(case.launch, case.plan)
     if not wrong and not any(found.unresolved for found in case.launch.flags):
         return ()
-    return tuple(name for name in _SIZES if name in wrong or open_value(case, name))
+    return tuple(name for name in _SIZES if name in wrong or case.open_value(name))
 
 
 def bill(case: Case) -> MemoryBill | None:

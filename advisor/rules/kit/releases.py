@@ -13,7 +13,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import Release, parse_release
 from advisor.engines.images import is_official
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.case import is_gguf, open_value
+from advisor.rules.kit.case import is_gguf
 from advisor.rules.kit.models import comes_before, first_release
 from advisor.rules.registry import GGUF_ENGINES, get_defect
 
@@ -113,7 +113,7 @@ def prefix_caching_on(case: Case) -> bool | None:
     """Whether vLLM caches prefixes of this hybrid; None where it is not known."""
     if case.plan.prefix_caching is not None:
         return case.plan.prefix_caching
-    if open_value(case, "--enable-prefix-caching"):
+    if case.open_value("--enable-prefix-caching"):
         return None
     since = table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"]
     return within(case, since, None)

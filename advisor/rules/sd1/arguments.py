@@ -8,7 +8,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, has_switch, model_text, unread
+from advisor.rules.kit.case import model_text
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
@@ -109,7 +109,7 @@ def flash_attn_bare(case: Case) -> Hits:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa on --jinja
     Sources: ggml-org/llama.cpp#22938; llama-server 0.5.0, run
     """
-    found, at, last = certain(case, "--flash-attn"), release(case), parse_release(BARE_UNTIL)
+    found, at, last = case.certain("--flash-attn"), release(case), parse_release(BARE_UNTIL)
     old = at is not None and last is not None and at <= last
     if found is not None and found.origin == "cli" and not found.value and not old:
         # a server of 2025 took it bare, which only the build tells
@@ -132,12 +132,12 @@ def tool_parser_pair(case: Case) -> Hits:
     Sources: vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser; vllm
         0.19.1 to 0.33.0 cli_args.py; vllm-project/vllm#55754
     """
-    auto, parser = flag(case, "--enable-auto-tool-choice"), flag(case, "--tool-call-parser")
-    if has_switch(case, "--enable-auto-tool-choice") and parser is None:
+    auto, parser = case.flag("--enable-auto-tool-choice"), case.flag("--tool-call-parser")
+    if case.has_switch("--enable-auto-tool-choice") and parser is None:
         yield Hit(
             "--enable-auto-tool-choice needs --tool-call-parser: the server refuses to start",
             flag=auto,
-            severity="warning" if unread(case) else None,
+            severity="warning" if case.unread() else None,
             fix=add_fix(case, auto, "--tool-call-parser", "qwen3_coder", WHAT)
             if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
             else WHAT,
@@ -183,7 +183,7 @@ def stray_argument(case: Case) -> Hits:
             continue
         if word.startswith("-") or "..." in word:
             continue
-        model = _GGUF.search(word) is not None and flag(case, "--model", "--hf-repo") is None
+        model = _GGUF.search(word) is not None and case.flag("--model", "--hf-repo") is None
         # where a digest alone names the image, what its entrypoint takes is not known
         digest = launch.container is not None and "@sha256" in (launch.container.image or "")
         open_form = launch.form in _DIRECT or (word == "serve" and digest)
@@ -227,7 +227,7 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
         return Fix(text="Write -m before it." if model else f"Remove '{word}'.")
     if model:
         return replace_fix(case, stray, f"-m {shlex.quote(word)}", "Write -m before it.")
-    if not _ADDRESS.fullmatch(word) or flag(case, "--host") is not None:
+    if not _ADDRESS.fullmatch(word) or case.flag("--host") is not None:
         return replace_fix(case, stray, "", f"Remove '{word}'.")
     if before is not None and before.raw == "-h":  # which prints the options and ends
         return rename_fix(case, before, "--host", "Write --host for -h.")

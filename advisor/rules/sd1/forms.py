@@ -3,7 +3,6 @@
 from advisor.domain.nouns import Case, Port
 from advisor.engines.images import is_official
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
@@ -65,7 +64,7 @@ def port_not_reached(case: Case) -> Hits:
 
 def ports(case: Case) -> Hits:
     """Ports on which nothing listens."""
-    container, given = case.launch.container, flag(case, "--port")
+    container, given = case.launch.container, case.flag("--port")
     if container is None or (given is not None and given.unresolved):
         return
     if given is None and case.launch.fork is not None:
@@ -85,7 +84,7 @@ def ports(case: Case) -> Hits:
 
 def hit(case: Case, at: Port, port: int, what: str) -> Hit:
     """The hit of one port."""
-    given = flag(case, "--port")
+    given = case.flag("--port")
     if given is not None and at.number == DEFAULTS[case.plan.engine]:  # the odd one is the server's
         text = f"Give the server --port {at.number}, or write {port} there."
         fix = set_fix(case, given, str(at.number), text)
@@ -102,7 +101,7 @@ def hit(case: Case, at: Port, port: int, what: str) -> Hit:
 
 def hosts(case: Case) -> Hits:
     """A server that listens on the loopback address of its container."""
-    container, given = case.launch.container, flag(case, "--host")
+    container, given = case.launch.container, case.flag("--host")
     if container is None or (given is not None and given.unresolved):
         return
     reached = [one for one in container.ports if one.probe != "healthcheck"]
@@ -125,7 +124,7 @@ def hosts(case: Case) -> Hits:
     whole = container.complete and not any(one.unresolved for one in case.launch.flags)
     if default and whole:
         what = "Add --host 0.0.0.0."
-        beside = flag(case, "--port", "--model-path")
+        beside = case.flag("--port", "--model-path")
         yield Hit(
             "SGLang listens on 127.0.0.1 by default: nobody outside the container reaches it",
             flag="--host",

@@ -7,7 +7,7 @@ from advisor.domain.spelling import letters_apart, nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import certain, flag, is_gguf, is_hybrid
+from advisor.rules.kit.case import is_gguf, is_hybrid
 from advisor.rules.kit.fixes import replace_fix, set_fix
 from advisor.rules.kit.values import word_apart
 
@@ -65,10 +65,10 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
 
 def no_gguf(case: Case) -> Hit | None:
     """The hit of what is no GGUF, or not in the form that its option takes."""
-    repo, model = certain(case, "--hf-repo"), flag(case, "--model")
+    repo, model = case.certain("--hf-repo"), case.flag("--model")
     given = (repo.value if repo is not None else None) or ""
     if repo is not None and (found := _TAGGED.fullmatch(given)) is not None:
-        named = flag(case, "--hf-file") is not None or "gguf" in given.lower()
+        named = case.flag("--hf-file") is not None or "gguf" in given.lower()
         if not named and found[1].lower() in owners():
             meant = f"{gguf_owner(found[2]) or found[1]}/{found[2]}-GGUF{found[3] or ''}"
             return Hit(
@@ -145,14 +145,14 @@ def gguf_owner(name: str) -> str | None:
 def beside_model(case: Case) -> Hit | None:
     """A draft or a projector that is no file, or not of this model."""
     for name in ("--spec-draft-model", "--mmproj"):
-        cut = certain(case, name)
+        cut = case.certain(name)
         if cut is not None and _CUT.search((cut.value or "").lower()):
             return Hit(
                 f"{cut.raw} {cut.value} names no file: a GGUF ends in .gguf",
                 flag=cut,
                 fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf after it."),
             )
-    projector = certain(case, "--mmproj")
+    projector = case.certain("--mmproj")
     own, theirs = family(case.plan.model or ""), family((projector and projector.value) or "")
     if projector is not None and own and theirs and own != theirs:
         return Hit(
@@ -195,7 +195,7 @@ def other_engines_model(case: Case) -> Hits:
     Sources: vllm-project/recipes Qwen3.6; ggml-org/llama.cpp README; sgl-project/sgl-cookbook
         Qwen3.6
     """
-    place, name = flag(case, *MODEL_FLAGS), (case.plan.model or "").lower()
+    place, name = case.flag(*MODEL_FLAGS), (case.plan.model or "").lower()
     if not name or (place is not None and place.unresolved) or "$" in name:
         return
     if hit := no_name(case, place) or (no_gguf(case) if is_gguf(case) else None):

@@ -3,7 +3,6 @@
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import open_value
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix, json_swap_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
@@ -119,7 +118,7 @@ def draft_parallel_size(case: Case) -> Hits:
             fix=json_rename_fix(case, read.flag, own, right, f"Write '{right}'."),
         )
     size, tp = read.data.get(right), case.plan.tp
-    if open_value(case, "--tensor-parallel-size", "--tp-size"):
+    if case.open_value("--tensor-parallel-size", "--tp-size"):
         return
     if not isinstance(size, int) or isinstance(size, bool) or size in (1, tp):
         return

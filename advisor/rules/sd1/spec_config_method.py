@@ -5,7 +5,7 @@ from advisor.domain.spelling import is_only_near
 from advisor.engines.catalogue import Catalogue
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, integer
+from advisor.rules.kit.case import integer
 from advisor.rules.kit.fixes import is_release_pinned, json_add_fix, json_fix, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
 from advisor.rules.kit.releases import between, release
@@ -61,7 +61,7 @@ def spec_tokens_not_positive(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    place, read = flag(case, "--spec-tokens"), spec_config(case)
+    place, read = case.flag("--spec-tokens"), spec_config(case)
     given: object = None
     if place is not None and not place.unresolved:
         number = integer(place.value)
@@ -127,7 +127,7 @@ def spec_config_without_model(case: Case) -> Hits:
     if read is None or not read.data or read.data.get("model") or K not in read.data:
         return
     method = read.data.get("method")
-    if (method is not None and method not in NEED) or flag(case, "--spec-model", "--spec-method"):
+    if (method is not None and method not in NEED) or case.flag("--spec-model", "--spec-method"):
         return
     if between(release(case), OWN_BY_MODEL, None) is False:
         return
@@ -209,7 +209,7 @@ def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
 
 def method_flag(case: Case) -> tuple[Flag | None, str | None]:
     """The flag that names the method and the name, where both can be read."""
-    short = flag(case, "--spec-method")
+    short = case.flag("--spec-method")
     if short is not None:
         return short, None if short.unresolved else short.value
     read = spec_config(case)

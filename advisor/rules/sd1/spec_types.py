@@ -6,7 +6,7 @@ from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, model_text
+from advisor.rules.kit.case import model_text
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
@@ -50,7 +50,7 @@ def spec_type_mtp(case: Case) -> Hits:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Sources: ggml-org/llama.cpp#22964; ggml-org/llama.cpp#22673; llama-server 0.5.0, run
     """
-    found = certain(case, "--spec-type")
+    found = case.certain("--spec-type")
     words = [word.strip() for word in ((found.value if found else None) or "").split(",")]
     old = [word for word in words if word in RENAMED]
     if found is not None and old and between(release(case), SINCE, None) is not False:
@@ -76,7 +76,7 @@ def spec_type_too_new(case: Case) -> Hits:
     Bad (version=b9010): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Good (version=b9518): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
-    found, at = certain(case, "--spec-type"), release(case)
+    found, at = case.certain("--spec-type"), release(case)
     if found is None or not found.value:
         return
     for word in (part.strip() for part in found.value.split(",")):
@@ -116,8 +116,8 @@ def spec_numbers_without_type(case: Case) -> Hits:
     Sources: llama-server 0.5.0 --help: --spec-type defaults to none; ggml-org/llama.cpp#25345
     """
     given = [found for found in case.launch.flags if found.name in NUMBERS]
-    draft = flag(case, "--spec-draft-model", "--spec-draft-hf")
-    kind, version = flag(case, "--spec-type", "--spec-default"), case.launch.engine_version
+    draft = case.flag("--spec-draft-model", "--spec-draft-hf")
+    kind, version = case.flag("--spec-type", "--spec-default"), case.launch.engine_version
     # older builds draft with a draft model alone; so does a file with options of that time
     dated = any(found.name.startswith("--draft") for found in case.launch.flags)
     alone = catalogue(case).behaviour("draft_model_alone_drafts", version)
@@ -134,7 +134,7 @@ def spec_numbers_without_type(case: Case) -> Hits:
             if kind is None
             else set_fix(case, kind, "draft-simple", DRAFT),
         )
-    elif given and flag(case, *STARTERS) is None:
+    elif given and case.flag(*STARTERS) is None:
         yield Hit(
             f"{given[0].raw} without --spec-type or a draft model: nothing is drafted",
             flag=given[0],
@@ -156,7 +156,7 @@ def sglang_algorithm_unknown(case: Case) -> Hits:
     Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py
         (SpeculativeAlgorithm.from_string); sglang 0.5.11 and 0.5.12 parsers
     """
-    found = certain(case, ALGORITHM)
+    found = case.certain(ALGORITHM)
     word = (found.value or "").upper() if found is not None else ""
     if found is None or not word:
         return

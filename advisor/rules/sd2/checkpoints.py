@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, is_gguf, model_name, model_text, spec_flag, unread
+from advisor.rules.kit.case import is_gguf, model_text
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import (
@@ -53,10 +53,10 @@ def gguf_without_mtp(case: Case) -> Hits:
     known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
     if known or case.plan.draft_model not in (None, "", case.plan.model):
         return  # of the latter the head comes in a file of its own, as Gemma 4's assistant does
-    repository = flag(case, "--hf-repo")
+    repository = case.flag("--hf-repo")
     if model is not None and model.assistant and repository is not None:
         yield Hit(
-            f"{model_name(case)} drafts with a separate assistant: this repository must hold "
+            f"{case.model_name} drafts with a separate assistant: this repository must hold "
             f"its GGUF as mtp-*.gguf beside the model",
             flag=repository,
             severity="warning",
@@ -66,9 +66,9 @@ def gguf_without_mtp(case: Case) -> Hits:
         return
     if headless(case):
         yield Hit(
-            f"{model_name(case)} has no MTP head, so no GGUF of it can draft-mtp",
-            flag=spec_flag(case),
-            fix=drop_fix(case, spec_flag(case), "Leave --spec-type out, or name a draft model."),
+            f"{case.model_name} has no MTP head, so no GGUF of it can draft-mtp",
+            flag=case.spec_flag(),
+            fix=drop_fix(case, case.spec_flag(), "Leave --spec-type out, or name a draft model."),
         )
         return
     publisher = any(part in name for part in SPLIT["value"])
@@ -77,7 +77,7 @@ def gguf_without_mtp(case: Case) -> Hits:
     yield Hit(
         "draft-mtp needs a GGUF that keeps the MTP tensors; "
         + ("this one has none" if known is False else "the name of this file does not include MTP"),
-        flag=flag(case, "--hf-repo", "--hf-file", "--model"),
+        flag=case.flag("--hf-repo", "--hf-file", "--model"),
         severity="error" if known is False else "warning" if publisher else "info",
         fix=f"Use a GGUF with MTP in its name{f', such as {own}' if own else ''}.",
     )
@@ -99,7 +99,7 @@ def mtp_head_unusable(case: Case) -> Hits:
         return  # a checkpoint of its own holds the head, as Gemma 4's assistant does
     model, checkpoint = case.facts.model, case.facts.checkpoint
     if headless(case):
-        name = model_name(case) if model else base_name(case.plan.model or "")
+        name = case.model_name if model else base_name(case.plan.model or "")
         yield Hit(
             f"{name} has no MTP head: the server refuses to draft with one",
             severity="error",
@@ -121,7 +121,7 @@ def without(case: Case) -> Fix:
     if other is not None:
         return Fix(text=f"Draft with {other.repository} ({other.method}), or without speculation.")
     what = "Serve it without speculation, or with a drafter of its own."
-    return drop_fix(case, spec_flag(case), what) if case.plan.engine == "vllm" else Fix(text=what)
+    return drop_fix(case, case.spec_flag(), what) if case.plan.engine == "vllm" else Fix(text=what)
 
 
 @rule("SD239", "error", "catalogued")
@@ -144,7 +144,7 @@ def release_before_model(case: Case) -> Hits:
         row = first_release(model.id, case.plan.engine, "mtp_since")
     if row is not None and comes_before(at, row):
         yield Hit(
-            f"{engine} {version_label(case)} {verb} {model_name(case)}, which needs {row['since']}",
+            f"{engine} {version_label(case)} {verb} {case.model_name}, which needs {row['since']}",
             flag="image",
             # a fork may have the model ported back
             severity="info" if case.launch.fork else None,
@@ -164,16 +164,16 @@ def remote_code(case: Case) -> Hits:
     """
     model = case.launch.model or ""
     name, gguf = base_name(model), ".gguf" in model.lower()
-    if not name or case.launch.emitted or flag(case, OPTION) is not None:
+    if not name or case.launch.emitted or case.flag(OPTION) is not None:
         return
     # SGLang has classes of its own for some of them, and documents launches without the option
-    sure = case.plan.engine == "vllm" and not unread(case)
+    sure = case.plan.engine == "vllm" and not case.unread()
     kind = remote_code_kind(name, case.plan.engine)
     if kind is not None and not gguf and not name.endswith("-gguf"):
         beside = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
         yield Hit(
             f"{model} is loaded by code of its repository, which needs {OPTION}",
-            flag=flag(case, "--model", "--model-path"),
+            flag=case.flag("--model", "--model-path"),
             severity=kind if sure else "warning",
             fix=add_fix(case, beside, OPTION, None, f"Add {OPTION} after reading that code."),
         )
@@ -198,11 +198,11 @@ def draft_vocabulary(case: Case) -> Hits:
     mixed = read is not None and (read.data or {}).get("use_heterogeneous_vocab")
     # llama.cpp lets the sizes differ by so many
     if abs(ours - theirs) > (128 if is_gguf(case) else 0) and not mixed:
-        place = flag(case, "--speculative-draft-model-path", "--spec-draft-model")
+        place = case.flag("--speculative-draft-model-path", "--spec-draft-model")
         yield Hit(
             f"{base_name(draft)} has a vocabulary of {theirs:,} tokens, {base_name(model)} one of "
             f"{ours:,}: it cannot draft for it",
-            flag=place or spec_flag(case),
+            flag=place or case.spec_flag(),
             severity="warning" if is_gguf(case) else None,
             fix="Take a small model of the same family, whose config.json has the same size.",
         )
@@ -218,7 +218,7 @@ def quant_of_another_checkpoint(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
     Sources: vllm vllm/config/model.py (_verify_quantization); vllm-project/vllm#19050
     """
-    given, name = certain(case, "--quantization"), base_name(case.launch.model or "")
+    given, name = case.certain("--quantization"), base_name(case.launch.model or "")
     asked = ASKED.get((given.value or "").lower()) if given else None
     held = [kind for kind, pattern in NAMED if re.search(pattern, name)]
     if given is not None and asked is not None and len(held) == 1 and held[0] != asked:

@@ -4,15 +4,7 @@ import re
 
 from advisor.domain.nouns import Case, Fix, Severity
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    compute_arch,
-    flag,
-    hardware_name,
-    model_text,
-    rows,
-    spec_flag,
-    value,
-)
+from advisor.rules.kit.case import compute_arch, model_text, rows
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release, version_label
@@ -47,8 +39,8 @@ def no_speculation(case: Case, arch: str) -> Hit | None:
     for row in rows("chips", "no_speculation") if case.plan.method != "none" else ():
         if row["engine"] == case.plan.engine and arch in row["archs"]:
             return Hit(
-                f"{hardware_name(case)}: {row['text']}",
-                flag=spec_flag(case),
+                f"{case.hardware_name}: {row['text']}",
+                flag=case.spec_flag(),
                 fix="Switch speculation off, or use llama-server, whose MTP runs on Metal.",
                 severity="warning",
                 row=row,
@@ -70,7 +62,7 @@ def below_capability(case: Case, arch: str) -> Hit | None:
         since = f" from {row['since']} on" if row["since"] else ""
         until = f", or a {case.plan.engine} release before {row['since']}" if row["since"] else ""
         needs = f"{case.plan.engine}{since} needs {row['below'] / 10:.1f}"
-        message = f"{hardware_name(case)} has compute capability {chip / 10:.1f}; {needs}"
+        message = f"{case.hardware_name} has compute capability {chip / 10:.1f}; {needs}"
         return Hit(
             message if applies else f"{message} (the release is not pinned)",
             fix=f"{NVIDIA_FIX}{until}.",
@@ -90,7 +82,7 @@ def not_built(case: Case, arch: str) -> Hit | None:
         official = name in row.get("images", ())
         own = "" if official or row["severity"] == "error" else "; only a build of your own can run"
         return Hit(
-            f"{hardware_name(case)} is {arch}; the released ROCm builds of {case.plan.engine} are "
+            f"{case.hardware_name} is {arch}; the released ROCm builds of {case.plan.engine} are "
             f"for {row['built_for']}{own}",
             fix="Use llama-server, with Vulkan or built for this chip.",
             severity=_severity(case, "error" if official else row["severity"]),
@@ -130,13 +122,13 @@ def quant_below_device(case: Case) -> Hits:
             applies = False  # a launch without a release runs a newer one
         missing = hw.vendor == row["vendor"] if "vendor" in row else below(case, row["below"])
         method = any(word in name for word in row.get("names", ("",)))
-        method = method and ("asked" not in row or value(case, "--quantization") == row["asked"])
+        method = method and ("asked" not in row or case.value("--quantization") == row["asked"])
         if applies is False or not missing or not method:
             continue
         least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
         yield Hit(
-            f"{case.plan.engine} does not run {quant.id} on {hardware_name(case)}{least}",
-            flag=flag(case, "--quantization") or flag(case, "--model", "--model-path"),
+            f"{case.plan.engine} does not run {quant.id} on {case.hardware_name}{least}",
+            flag=case.flag("--quantization") or case.flag("--model", "--model-path"),
             severity=None if applies else "warning",
             fix=otherwise(case),
             row=row,
@@ -146,11 +138,11 @@ def quant_below_device(case: Case) -> Hits:
 
 def of_type(case: Case) -> Hits:
     """bfloat16 below capability 8.0, which vLLM refuses (SGLang takes float16 itself)."""
-    asked = flag(case, "--dtype")
+    asked = case.flag("--dtype")
     bfloat = asked is not None and asked.value == "bfloat16"
     if bfloat and case.plan.engine == "vllm" and below(case, 80):
         yield Hit(
-            f"{hardware_name(case)} has no bfloat16: vllm asks for compute capability 8.0",
+            f"{case.hardware_name} has no bfloat16: vllm asks for compute capability 8.0",
             flag=asked,
             fix=set_fix(case, "--dtype", "half", "Write --dtype half."),
             sources=("vllm-project/vllm#1157",),
@@ -165,7 +157,7 @@ def below(case: Case, tenths: int) -> bool:
 
 def otherwise(case: Case) -> Fix:
     """Leave the option out where it alone asks for the format; else another checkpoint."""
-    asked, name = flag(case, "--quantization"), base_name(case.launch.model or "")
+    asked, name = case.flag("--quantization"), base_name(case.launch.model or "")
     what = "Take a checkpoint in 16 bit, or a GGUF with llama-server."
     if asked is None or re.search(r"fp8|fp4|awq|gptq|int[48]|\d-?bit", name):
         return Fix(text=what)

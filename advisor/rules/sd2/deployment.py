@@ -4,7 +4,6 @@ from advisor.domain.nouns import Case, Container, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import has_switch
 
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
 OTHERS = ("", "systemd", "recipe")
@@ -119,7 +118,7 @@ def weight(case: Case, budget: float) -> Severity:
     """An error where the weights cannot be read in the time; little where most start."""
     if budget >= BUDGET["short"] or _SMALL.search(case.launch.model or ""):
         return "info"
-    eager = has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph")
+    eager = case.has_switch("--enforce-eager") or case.has_switch("--disable-cuda-graph")
     if budget <= LEAST["process_s"] and not eager:  # it compiles and captures graphs first
         return "error"
     model, quant = case.facts.model, case.facts.quant

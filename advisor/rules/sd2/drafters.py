@@ -8,7 +8,7 @@ from advisor.domain.nouns import LLM, Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import decimal, flag, model_name, spec_flag, unread, value
+from advisor.rules.kit.case import decimal
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless, target_of
@@ -32,7 +32,7 @@ def mixed_spec_chain(case: Case) -> Hits:
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-mod,draft-mtp
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
-    place = flag(case, "--spec-type")
+    place = case.flag("--spec-type")
     given = ((place.value if place else None) or "").split(",")
     kinds = [kind for kind in given if kind.strip() not in ("", "none")]
     if len(kinds) > 1:
@@ -46,12 +46,12 @@ def mixed_spec_chain(case: Case) -> Hits:
 
 def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     """The server's default temperature and where it stands; else the one that was asked for."""
-    place = flag(case, "--temp")
+    place = case.flag("--temp")
     if place is not None:
         return place, None if place.unresolved else decimal(place.value)
-    place = flag(case, "--override-generation-config")
+    place = case.flag("--override-generation-config")
     try:
-        data = json.loads(value(case, "--override-generation-config") or "{}")
+        data = json.loads(case.value("--override-generation-config") or "{}")
     except (ValueError, RecursionError):
         return place, None
     own = data.get("temperature") if isinstance(data, dict) else None
@@ -70,8 +70,8 @@ def sglang_drafter_missing(case: Case) -> Hits:
     Good: with --speculative-draft-model-path jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B added
     Sources: sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)
     """
-    given = flag(case, "--speculative-draft-model-path")
-    algorithm = flag(case, "--speculative-algorithm")
+    given = case.flag("--speculative-draft-model-path")
+    algorithm = case.flag("--speculative-algorithm")
     if given is not None and algorithm is not None and algorithm.value == "EAGLE":
         if _THIRD.search(given.value or "") and not given.unresolved:
             yield Hit(
@@ -93,8 +93,8 @@ def sglang_drafter_missing(case: Case) -> Hits:
     named = next((d.repository for d in own if not d.inside), "with its name")
     yield Hit(
         f"{case.plan.method} drafts with a checkpoint of its own, and none is named",
-        flag=spec_flag(case),
-        severity="warning" if unread(case) else None,
+        flag=case.spec_flag(),
+        severity="warning" if case.unread() else None,
         fix=f"Add --speculative-draft-model-path {named}.",
     )
 
@@ -132,7 +132,7 @@ def judge(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
     elif home[0] != model.id:
         drafter = home[1]
         weight = severity(model, knowledge.llm_from_text(drafter.target or ""))
-        what = f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}"
+        what = f"{drafter.repository} was trained for {drafter.target}, not for {case.model_name}"
         yield reject(case, model, what, weight)._replace(sources=drafter.sources)
 
 
@@ -140,15 +140,15 @@ def reject(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
     """The hit of a drafter of another model; its fix is a drafter of this very model."""
     fits = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
     fits.sort(key=lambda drafter: drafter.method != case.plan.method)
-    place = flag(case, "--speculative-draft-model-path")
+    place = case.flag("--speculative-draft-model-path")
     fix = Fix(text="Use a drafter of this very model, or no speculation.")
     if fits:
         use, text = fits[0].repository, f"Use {fits[0].repository}."
-        config = json_fix(case, spec_flag(case), "model", f'"{use}"', text)
+        config = json_fix(case, case.spec_flag(), "model", f'"{use}"', text)
         fix = set_fix(case, place, use, text) if place is not None else config
     return Hit(
         f"{what}: its drafts will be rejected",
-        flag=place or spec_flag(case),
+        flag=place or case.spec_flag(),
         severity=weight,
         fix=fix,
     )
@@ -163,8 +163,8 @@ def other_kind(case: Case, draft: str) -> Hit | None:
     method = found[1].method if found is not None else by_name
     if method is None or method == case.plan.method or {method, case.plan.method} == EAGLES:
         return None
-    place = spec_flag(case)
-    algorithm = flag(case, "--speculative-algorithm")
+    place = case.spec_flag()
+    algorithm = case.flag("--speculative-algorithm")
     what = f"Use {method.upper() if algorithm is not None else method}."
     return Hit(
         f"{draft} is a drafter for {method}, not for {case.plan.method}",
@@ -183,13 +183,13 @@ def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
     if target is not None:
         if target.id != model.id and severity(model, target) is not None:
             name = target.name or target.id
-            what = f"the drafter {draft} is named for {name}, not for {model_name(case)}"
+            what = f"the drafter {draft} is named for {name}, not for {case.model_name}"
             yield reject(case, model, what, "error")
         return
-    sizes = [set(_SIZE.findall(name.lower())) for name in (draft, model_name(case))]
+    sizes = [set(_SIZE.findall(name.lower())) for name in (draft, case.model_name)]
     if all(len(one) == 1 for one in sizes) and sizes[0] != sizes[1] and "eagle" in draft.lower():
         theirs, own = (one.pop().upper() for one in sizes)
-        what = f"the drafter {draft} is named for a model of {theirs}, and {model_name(case)}"
+        what = f"the drafter {draft} is named for a model of {theirs}, and {case.model_name}"
         yield reject(case, model, f"{what} has {own}", "error")
 
 

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, has_switch, integer, spec_flag, value
+from advisor.rules.kit.case import integer
 from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.policy import regime
 from advisor.rules.kit.values import is_accepted
@@ -27,9 +27,9 @@ def llama_kv_without_kernel(case: Case) -> Hits:
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q5_1 -ctv q5_1
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
     """
-    if (value(case, "--flash-attn") or "on").lower() in OFF:
+    if (case.value("--flash-attn") or "on").lower() in OFF:
         return
-    places = [flag(case, name) for name in ("--cache-type-k", "--cache-type-v")]
+    places = [case.flag(name) for name in ("--cache-type-k", "--cache-type-v")]
     bad = [one for one in places if one and (one.value or "").lower() in TYPES["value"]]
     if bad:
         yield Hit(
@@ -51,7 +51,7 @@ def llama_mixed_kv_types(case: Case) -> Hits:
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
     Sources: Tanguille/cluster@c9a7856e4
     """
-    k, v = flag(case, "--cache-type-k"), flag(case, "--cache-type-v")
+    k, v = case.flag("--cache-type-k"), case.flag("--cache-type-v")
     given = [place for place in (k, v) if place is not None]
     # SD107 names a type that there is not; the other is no cure
     if not given or any(one.unresolved or not is_accepted(case, one) for one in given):
@@ -77,7 +77,7 @@ def cache_reuse_hybrid(case: Case) -> Hits:
     Good: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --ctx-checkpoints 32
     Sources: Tanguille/cluster models.ini; lmstudio-ai/lmstudio-bug-tracker#1563
     """
-    reuse, checkpoints = flag(case, "--cache-reuse"), flag(case, "--ctx-checkpoints")
+    reuse, checkpoints = case.flag("--cache-reuse"), case.flag("--ctx-checkpoints")
     if reuse is not None and (integer(reuse.value) or 0) > 0:
         yield Hit(
             "--cache-reuse is ignored on a hybrid; keep --ctx-checkpoints at 32 or more instead",
@@ -104,7 +104,7 @@ def quantised_v_without_flash(case: Case) -> Hits:
     Sources: ggml-org/llama.cpp#10378; ggml-org/llama.cpp src/llama-context.cpp (V cache
         quantization requires flash_attn)
     """
-    values, attention = certain(case, "--cache-type-v"), certain(case, "--flash-attn")
+    values, attention = case.certain("--cache-type-v"), case.certain("--flash-attn")
     if values is None or attention is None or (values.value or "f16").lower() in WHOLE:
         return
     if (attention.value or "on").lower() in OFF:
@@ -150,14 +150,14 @@ def llama_mtp_slots(case: Case) -> Hits:
         --parallel 4
     Good (version=b9235): with --parallel 1 for --parallel 4
     """
-    slots, given = case.plan.max_num_seqs, flag(case, "--parallel")
+    slots, given = case.plan.max_num_seqs, case.flag("--parallel")
     if slots == 1 or (given and (given.unresolved or slots is None)):
         return
     many = f"{slots} slots" if slots else "no --parallel (four slots by default)"
-    fix = add_fix(case, spec_flag(case), "--parallel", "1", WHAT)
+    fix = add_fix(case, case.spec_flag(), "--parallel", "1", WHAT)
     yield Hit(
         f"MTP with {many}: builds up to mid-2026 support one slot only",
-        flag=given or spec_flag(case),
+        flag=given or case.spec_flag(),
         severity=None if slots else "info",
         fix=set_fix(case, given, "1", WHAT) if given else fix,
     )
@@ -173,7 +173,7 @@ def llama_mtp_vision(case: Case) -> Hits:
         /models/mmproj-F16.gguf --spec-type draft-mtp
     Good (version=b9300): the same
     """
-    if flag(case, *MMPROJ) is not None:  # without a release a note: builds of a few weeks
+    if case.flag(*MMPROJ) is not None:  # without a release a note: builds of a few weeks
         yield Hit(
             "MTP with an image projector: builds b9180 to b9239 (and the branch before the "
             "merge) die at the first image",
@@ -190,7 +190,7 @@ def llama_mtp_split_tensor(case: Case) -> Hits:
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm tensor --spec-type draft-mtp
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm layer --spec-type draft-mtp
     """
-    place = flag(case, "--split-mode")
+    place = case.flag("--split-mode")
     if place is not None and (place.value or "").lower() == "tensor":
         yield Hit(
             "MTP with split mode tensor crashed (May 2026) or changed outputs (later): use layer",
@@ -209,7 +209,7 @@ def llama_draft_ctx_total(case: Case) -> Hits:
         --parallel 4 --spec-type draft-mtp
     Good (version=b10752): with --ctx-size 131072 for --ctx-size 1048576
     """
-    place, slots = flag(case, "--ctx-size"), flag(case, "--parallel")
+    place, slots = case.flag("--ctx-size"), case.flag("--parallel")
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
     total, several = total_ctx(case), case.plan.max_num_seqs != 1
     if total is not None and total > longest and several and not (slots and slots.unresolved):
@@ -224,7 +224,7 @@ def llama_draft_ctx_total(case: Case) -> Hits:
 
 def total_ctx(case: Case) -> int | None:
     """Tokens over all slots; None where they are left to the model."""
-    place = flag(case, "--ctx-size")
+    place = case.flag("--ctx-size")
     if place is not None:
         return None if place.unresolved else integer(place.value)
     per_slot, slots = case.plan.max_model_len, case.plan.max_num_seqs
@@ -241,10 +241,10 @@ def llama_n_max_zero(case: Case) -> Hits:
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf
     Sources: noonghunna/club-3090 compose notes
     """
-    place, kind = certain(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    place, kind = case.certain("--spec-draft-n-max"), case.flag("--spec-type")
     if kind is None or (kind.value or "none") == "none" or place is None:
         return
-    least, high = flag(case, "--spec-draft-n-min"), integer(place.value)
+    least, high = case.flag("--spec-draft-n-min"), integer(place.value)
     low = integer(least.value) if least is not None else None
     if least and low is not None and high is not None and 0 < high < low:
         text = f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used"
@@ -268,8 +268,8 @@ def llama_mtp_embeddings(case: Case) -> Hits:
         draft-mtp --parallel 1
     Good (version=b10605): the same
     """
-    given = certain(case, "--embedding", "--rerank")
-    if given is not None and has_switch(case, given.name):
+    given = case.certain("--embedding", "--rerank")
+    if given is not None and case.has_switch(given.name):
         what = f"Remove {given.raw} and serve it by a second server, or use b10605 or newer."
         yield Hit(
             f"{given.raw} with MTP: the server aborts while it loads (missing "
@@ -289,8 +289,8 @@ def llama_draft_kv_on_host(case: Case) -> Hits:
         --spec-type draft-mtp --spec-draft-n-max 4
     Good: without --no-kv-offload
     """
-    given = certain(case, "--kv-offload")
-    if given is not None and not has_switch(case, "--kv-offload"):
+    given = case.certain("--kv-offload")
+    if given is not None and not case.has_switch("--kv-offload"):
         what = f"Remove {given.raw} and shorten the context, or do not speculate."
         yield Hit(
             f"{given.raw} keeps the drafts' KV cache in system memory too, from where it is copied "

@@ -7,7 +7,7 @@ from advisor.domain.nouns import LLM, Case, EnvVar, Fix
 from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, model_text
+from advisor.rules.kit.case import model_text
 from advisor.rules.kit.fixes import set_fix, span_fix
 from advisor.rules.kit.releases import between, release
 
@@ -34,7 +34,7 @@ def block_fp8_tp(case: Case) -> Hits:
     Sources: sgl-project/sglang#10852; sgl-project/sglang#19045; vllm-project/vllm#54178;
         vllm-project/vllm#52997; vllm recipe of MiniMax-M2.7
     """
-    tp, place = case.plan.tp, flag(case, *TP)
+    tp, place = case.plan.tp, case.flag(*TP)
     name, known = model_text(case, made=False).lower(), is_padded(case)
     blocks = "fp8" in name or any(one in name for one in NATIVE)
     if case.facts.model is None or tp <= 1 or known is True or not blocks:
@@ -90,7 +90,7 @@ def is_padded(case: Case) -> bool | None:
 
 def expert_parallel(case: Case) -> bool:
     """Whether the launch turns expert parallelism on."""
-    return flag(case, "--enable-expert-parallel", "--ep-size") is not None
+    return case.flag("--enable-expert-parallel", "--ep-size") is not None
 
 
 @rule("SD216", "info", "vllm sglang", decides=True, at=TP)
@@ -135,7 +135,7 @@ def smaller(case: Case, what: str) -> Fix:
     size = 1 << ((case.plan.tp - 1).bit_length() - 1)
     if not heads or heads % max(size, 1):
         return Fix(text=what)
-    return set_fix(case, flag(case, *TP), str(size), f"{what[:-1]}: {size}.")
+    return set_fix(case, case.flag(*TP), str(size), f"{what[:-1]}: {size}.")
 
 
 @rule("SD267", "error", "vllm sglang")
@@ -155,9 +155,9 @@ def tp_exceeds_gpus(case: Case) -> Hits:
         return  # the ranks are those of all its pods
     held = gpu_count(container.gpus) if container is not None and container.gpus else None
     ranks = case.plan.tp * case.plan.pp
-    if case.plan.engine == "vllm" or flag(case, "--enable-dp-attention") is None:
+    if case.plan.engine == "vllm" or case.flag("--enable-dp-attention") is None:
         ranks *= max(case.plan.dp, 1)
-    if seen is not None and seen[0] < ranks and flag(case, *SPREAD) is None:
+    if seen is not None and seen[0] < ranks and case.flag(*SPREAD) is None:
         yield too_few(case, *seen, ranks)
         return
     holders = {"slurm": "job", "modal": "function"}
@@ -166,9 +166,9 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     given, where = told, f"{'are' if told > 1 else 'is'} there (--gpus)"
     if held is not None and held <= told:
         given, where = held, f"in the {holder}"
-    if ranks <= given or flag(case, *SPREAD) is not None:
+    if ranks <= given or case.flag(*SPREAD) is not None:
         return
-    parallel = flag(case, *TP)
+    parallel = case.flag(*TP)
     give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
     lower = "use tensor parallelism"
     if case.plan.pp != 1:
@@ -176,7 +176,7 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     what = f"{give}, or {lower} {given}{'' if case.plan.pp == 1 else ' in all'}."
     yield Hit(
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
-        flag=parallel or flag(case, "--pipeline-parallel-size", "--pp-size"),
+        flag=parallel or case.flag("--pipeline-parallel-size", "--pp-size"),
         fix=what,
     )
 
@@ -193,7 +193,7 @@ def visible(case: Case) -> tuple[int, EnvVar] | None:
 
 def too_few(case: Case, count: int, var: EnvVar, ranks: int) -> Hit:
     """More ranks than devices that a variable lets through."""
-    first, parallel = depth((var.value or "").split(",")[0]), flag(case, *TP)
+    first, parallel = depth((var.value or "").split(",")[0]), case.flag(*TP)
     what = f"List {ranks} devices in {var.name}, or use tensor parallelism {count}."
     fix = Fix(text=what)
     if first is not None and ranks <= 16:

@@ -6,18 +6,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Flag
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    capability,
-    certain,
-    flag,
-    hardware_name,
-    has_switch,
-    k_words,
-    model_name,
-    number,
-    rows,
-    unread,
-)
+from advisor.rules.kit.case import capability, k_words, number, rows
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.releases import between, release, version_label
 
@@ -51,7 +40,7 @@ def mtp_tool_call_streaming(case: Case) -> Hits:
     yield Hit(
         f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "
         f"come out empty or malformed",
-        flag=flag(case, "--tool-call-parser"),
+        flag=case.flag("--tool-call-parser"),
         severity="warning" if case.facts.workload == "agent" else None,
         fix="Test streamed tool calls; otherwise disable streaming, or MTP, for tool calls.",
     )
@@ -69,7 +58,7 @@ def mtp_structured_output(case: Case) -> Hits:
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
     Sources: sgl-project/sglang#28407; vllm-project/vllm#46249; Tanguille/cluster@e6803ff86
     """
-    place = flag(case, *FLAGS)
+    place = case.flag(*FLAGS)
     if place is not None and place.value != "none":
         yield Hit(
             f"{place.raw} with MTP: crashes and rejected tokens were reported in mid-2026; test "
@@ -94,9 +83,8 @@ def tool_parser_mismatch(case: Case) -> Hits:
     if parser not in ROW["parsers"] or not id_.startswith(tuple(ROW["models"])):
         return
     yield Hit(
-        f"the tool-call parser '{parser}' is not for {model_name(case)}: calls can stay in the "
-        "text",
-        flag=flag(case, "--tool-call-parser"),
+        f"the tool-call parser '{parser}' is not for {case.model_name}: calls can stay in the text",
+        flag=case.flag("--tool-call-parser"),
         fix=f"Use {' or '.join(ROW['use'])} to match the chat template.",
         conflicts=tuple(ROW["conflicts"]),
     )
@@ -116,8 +104,8 @@ def speculation_beside(case: Case) -> Hits:
     Good (version=0.5.20): the same
     """
     for row in ROWS:
-        given = flag(case, *row["options"])
-        if given is None or not has_switch(case, *row["options"]) or not _applies(case, row, given):
+        given = case.flag(*row["options"])
+        if given is None or not case.has_switch(*row["options"]) or not _applies(case, row, given):
             continue
         known = between(release(case), row["since"], row["until"])
         bounded = row["since"] is not None or row["until"] is not None
@@ -148,8 +136,8 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
         and capability(case) not in row.get("capabilities", ())
         and case.plan.attention_backend in row.get("backends", (case.plan.attention_backend,))
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())
-        and ("beside" not in row or row["beside"] in extra or has_switch(case, row["beside"]))
-        and ("absent" not in row or not has_switch(case, row["absent"]))
+        and ("beside" not in row or row["beside"] in extra or case.has_switch(row["beside"]))
+        and ("absent" not in row or not case.has_switch(row["absent"]))
     )
 
 
@@ -168,8 +156,8 @@ def sparse_attention_without_kernel(case: Case) -> Hits:
         if own and between(release(case), row["since"], None) is not False:
             needed = " or ".join(map(str, row["capabilities"]))
             yield Hit(
-                f"{model_name(case)} has sparse attention, whose kernels in vLLM need compute "
-                f"capability {needed}; {hardware_name(case)} has {chip}",
+                f"{case.model_name} has sparse attention, whose kernels in vLLM need compute "
+                f"capability {needed}; {case.hardware_name} has {chip}",
                 fix="Use llama-server with a GGUF of it, another model, or a newer card.",
                 severity="warning" if case.launch.fork is not None else None,
                 row=row,
@@ -185,8 +173,8 @@ def options_at_odds(case: Case) -> Hits:
     Good: sglang serve --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
     """
     for row in PAIRS:
-        given = flag(case, row["option"])
-        if row["engine"] == case.plan.engine and given and has_switch(case, row["option"]):
+        given = case.flag(row["option"])
+        if row["engine"] == case.plan.engine and given and case.has_switch(row["option"]):
             yield from judge(case, row, given)
     if case.plan.engine == "sglang":
         yield from uneven(case)
@@ -199,8 +187,8 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
         return  # switched off with the attention
     if "needs" in row:
         # a chart has keys of its own for some options
-        hidden = case.launch.form == "helm-values" or unread(case)
-        if hidden or flag(case, *row["needs"]) is not None:
+        hidden = case.launch.form == "helm-values" or case.unread()
+        if hidden or case.flag(*row["needs"]) is not None:
             return
         need = row["needs"][0]
         what = f"Add {need}."
@@ -211,8 +199,8 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
             fix=add_fix(case, given, need, None, what) if row.get("switch") else what,
         )
         return
-    other = flag(case, row["excludes"])
-    if other is None or not has_switch(case, row["excludes"]):
+    other = case.flag(row["excludes"])
+    if other is None or not case.has_switch(row["excludes"]):
         return
     last = max((given, other), key=lambda one: (one.line, one.column))
     idle = given if row.get("idle") != "other" else other
@@ -230,10 +218,10 @@ def uneven(case: Case) -> Hits:
     """Numbers that must divide the tensor-parallel ranks."""
     tp = case.plan.tp
     for option, what, beside in DIVISORS:
-        given, parts = certain(case, option), number(case, option) or 1
+        given, parts = case.certain(option), number(case, option) or 1
         if given is None or parts <= 1 or not tp % parts:
             continue
-        if has_switch(case, beside) if beside else case.plan.pp == 1 and flag(case, "--tp-size"):
+        if case.has_switch(beside) if beside else case.plan.pp == 1 and case.flag("--tp-size"):
             fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)
             yield Hit(
                 f"{parts} {what} do not divide {tp} tensor-parallel ranks: the server refuses to "
@@ -247,11 +235,11 @@ def uneven(case: Case) -> Hits:
 def nodes(case: Case) -> Hits:
     """Several nodes without the address at which they meet, or a rank at or above their number."""
     rank, count = number(case, "--node-rank"), number(case, "--nnodes") or 0
-    alone = flag(case, "--dist-init-addr") is None and not unread(case)
+    alone = case.flag("--dist-init-addr") is None and not case.unread()
     if case.plan.engine == "sglang" and count > 1 and alone:
         yield Hit(
             f"{count} nodes without --dist-init-addr: each waits for the others at its own address",
-            flag=flag(case, "--nnodes"),
+            flag=case.flag("--nnodes"),
             fix="Add --dist-init-addr with the address and a port of the first node.",
             sources=("sglang 0.5.23 python/sglang/srt/server_args.py (PortArgs.init_new)",),
         )
@@ -259,7 +247,7 @@ def nodes(case: Case) -> Hits:
         yield Hit(
             f"node rank {rank} of {count} node{'s' if count > 1 else ''}: ranks run from 0 to "
             f"{count - 1}, so the group never forms",
-            flag=flag(case, "--node-rank"),
+            flag=case.flag("--node-rank"),
             fix=f"Give each node its own rank from 0 to {count - 1}.",
             sources=("sgl-project/sglang#5457",),
         )

@@ -3,16 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import (
-    certain,
-    decimal,
-    flag,
-    has_switch,
-    is_hybrid,
-    number,
-    open_value,
-    spec_flag,
-)
+from advisor.rules.kit.case import decimal, is_hybrid, number
 from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
@@ -42,7 +33,7 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
     strategy = (case.plan.mamba_strategy or "auto").lower()
     if strategy.startswith("extra_buffer") or on_rocm(case) or no_radix(case):
         return
-    if open_value(case, *STRATEGY):
+    if case.open_value(*STRATEGY):
         return
     explicit, affected = strategy == "no_buffer", affects("sglang-no-extra-buffer", case)
     # the emitter adds what the release needs
@@ -53,16 +44,16 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
     option = catalogue(case).find(name, catalogued_version(case))
     if option is None or option.removed:
         name = "--mamba-scheduler-strategy"
-    place = flag(case, *STRATEGY)
+    place = case.flag(*STRATEGY)
     yield Hit(
         f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under "
         f"SGLang {version_label(case)}: "
         + ("the radix cache is dropped" if dropped else "refused together with the radix cache"),
-        flag=place or spec_flag(case),
+        flag=place or case.spec_flag(),
         severity=None if affected else "warning" if explicit else "info",
         fix=set_fix(case, place, "extra_buffer", WHAT)
         if place is not None
-        else add_fix(case, spec_flag(case), name, "extra_buffer", WHAT),
+        else add_fix(case, case.spec_flag(), name, "extra_buffer", WHAT),
     )
 
 
@@ -80,7 +71,7 @@ def on_rocm(case: Case) -> bool | None:
 
 def no_radix(case: Case) -> bool:
     """Whether the launch turns the radix cache off."""
-    return has_switch(case, "--disable-radix-cache") or case.plan.prefix_caching is False
+    return case.has_switch("--disable-radix-cache") or case.plan.prefix_caching is False
 
 
 @rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm", unsure="error", at=STRATEGY)
@@ -140,14 +131,14 @@ def sglang_running_requests_capped(case: Case) -> Hits:
     Good (concurrency=64): with --max-running-requests 64 added
     """
     option, streams = "--max-running-requests", case.facts.concurrency or 0
-    if case.plan.max_num_seqs is not None or flag(case, option) is not None:
+    if case.plan.max_num_seqs is not None or case.flag(option) is not None:
         return
     queued, what = streams > CAP["value"], f"Set {option} to the concurrency you serve."
     yield Hit(
         f"speculation without {option}: SGLang caps it at {CAP['value']}"
         + (f", and the concurrency is {streams}" if queued else ""),
         severity="warning" if queued else None,
-        fix=add_fix(case, spec_flag(case), option, str(streams), what) if queued else what,
+        fix=add_fix(case, case.spec_flag(), option, str(streams), what) if queued else what,
     )
 
 
@@ -160,7 +151,7 @@ def sglang_conservativeness_low(case: Case) -> Hits:
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 0.1
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 1.0
     """
-    place = certain(case, "--schedule-conservativeness")
+    place = case.certain("--schedule-conservativeness")
     given = decimal(place.value) if place is not None else None
     if given is not None and given < LOW["value"]:
         yield Hit(
@@ -182,7 +173,7 @@ def sglang_mixed_chunk_off(case: Case) -> Hits:
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
-    if has_switch(case, MIXED):
+    if case.has_switch(MIXED):
         what = "Remove it, or switch speculation off where mixed chunks matter more."
         fix = drop_fix(case, MIXED, what, safe=is_release_pinned(case))
         yield Hit(f"{MIXED} is switched off by speculation", fix=fix)
@@ -199,8 +190,8 @@ def mamba_track_interval(case: Case) -> Hits:
     Good: with --mamba-track-interval 128 for --mamba-track-interval 100
     """
     interval, size = number(case, INTERVAL[0]) or ROW["value"], number(case, INTERVAL[1]) or 1
-    place = flag(case, INTERVAL[0])
-    if any(open_value(case, one) for one in INTERVAL) or interval <= 0:
+    place = case.flag(INTERVAL[0])
+    if any(case.open_value(one) for one in INTERVAL) or interval <= 0:
         return
     draft = case.plan.k + 1 if case.plan.method != "none" else 0
     use = max(size, -(-256 // size) * size)

@@ -2,7 +2,7 @@
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, has_switch, integer, number, spec_flag, unread, value
+from advisor.rules.kit.case import integer, number
 from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix, value_fix
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
@@ -21,19 +21,19 @@ def sglang_spec_triple(case: Case) -> Hits:
     Sources: sglang 0.5.9 to 0.5.23 server_args.py; sglang 0.5.16 and 0.5.22 eagle_utils.py
         (organize_draft_results)
     """
-    given = [name for name in TRIPLE if flag(case, name) is not None]
+    given = [name for name in TRIPLE if case.flag(name) is not None]
     missing = [name for name in TRIPLE if name not in given]
     if given and missing:
         yield Hit(
             f"{', '.join(given)} without {' and '.join(missing)}: SGLang needs all three or none",
-            flag=flag(case, given[0]) or spec_flag(case),
-            severity="warning" if unread(case) else None,
+            flag=case.flag(given[0]) or case.spec_flag(),
+            severity="warning" if case.unread() else None,
             fix=completion_fix(case, given, missing),
         )
     n, width, m = (number(case, name) or 0 for name in TRIPLE)
     most = 1 + width + (n - 1) * width**2  # each step goes on from the best `width` tokens
     if n > 0 and width > 1 and m > most:
-        tokens = flag(case, TRIPLE[2])
+        tokens = case.flag(TRIPLE[2])
         yield Hit(
             f"{n} steps with topk {width} make a tree of {most} tokens, not {m}: the server stops "
             "while it captures its graphs",
@@ -45,7 +45,7 @@ def sglang_spec_triple(case: Case) -> Hits:
 def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
     """The one that follows from the other two: n steps make n + 1 tokens to verify with topk 1."""
     what = "Give all three, for example 3, 1 and 4."
-    steps, topk, tokens = (flag(case, name) for name in TRIPLE)
+    steps, topk, tokens = (case.flag(name) for name in TRIPLE)
     depth, width, verified = (integer(one.value) if one else None for one in (steps, topk, tokens))
     if len(missing) != 1 or width not in (None, 1):
         return Fix(text=what)
@@ -72,7 +72,7 @@ def sglang_steps_draft_tokens(case: Case) -> Hits:
     Good: with --speculative-num-draft-tokens 2 for --speculative-num-draft-tokens 1
     Sources: anubhavgupta start-mtp.sh; sgl-project/sglang#28312; sglang 0.5.23 server_args.py
     """
-    steps, _, tokens = (flag(case, name) for name in TRIPLE)
+    steps, _, tokens = (case.flag(name) for name in TRIPLE)
     n, width, m = (number(case, name) for name in TRIPLE)
     if n is None or m is None or width not in (None, 1) or tokens is None or m == n + 1:
         return
@@ -112,12 +112,12 @@ def sglang_triton_graph_crash(case: Case) -> Hits:
     Good (version=0.5.16): the same
     """
     triton = (case.plan.attention_backend or "").lower() == "triton"
-    off = value(case, "--cuda-graph-backend-decode") == "disabled" or has_switch(case, *GRAPHS_OFF)
+    off = case.value("--cuda-graph-backend-decode") == "disabled" or case.has_switch(*GRAPHS_OFF)
     if triton and not off:
         yield Hit(
             "MTP with the triton backend and CUDA graphs crashes on SGLang 0.5.15 once the batch's "
             "context passes a threshold",
-            flag=flag(case, "--attention-backend") or spec_flag(case),
+            flag=case.flag("--attention-backend") or case.spec_flag(),
             fix="Use another release or backend, or switch decode CUDA graphs off.",
         )
 
@@ -136,6 +136,6 @@ def sglang_backend_downgrade(case: Case) -> Hits:
         yield Hit(
             "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
             "without speculation",
-            flag=flag(case, "--attention-backend"),
+            flag=case.flag("--attention-backend"),
             fix="Name a backend that NEXTN keeps, and read the chosen one in the log.",
         )

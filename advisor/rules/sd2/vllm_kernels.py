@@ -2,7 +2,7 @@
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import compute_arch, flag, fp8_kv, model_name, model_text, unread, value
+from advisor.rules.kit.case import compute_arch, fp8_kv, model_text
 from advisor.rules.kit.fixes import add_fix, drop_fix, replace_fix, set_fix
 from advisor.rules.kit.releases import prefix_caching_on, version_label
 
@@ -41,7 +41,7 @@ def fp8_kv_prefix_caching(case: Case) -> Hits:
         yield Hit(
             f"fp8 KV under vLLM {version_label(case)} switched prefix caching off on a hybrid: "
             f"the hit rate was 0.0 %",
-            flag=flag(case, KV),
+            flag=case.flag(KV),
             fix=drop_fix(case, KV, what),
         )
 
@@ -99,17 +99,17 @@ def cache_type_of_model(case: Case) -> Hits:
     Good: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4 --kv-cache-dtype fp8
     Sources: vllm recipe of DeepSeek-V4-Flash; vllm models/deepseek_v4/attention.py
     """
-    model, found = case.facts.model, flag(case, KV)
+    model, found = case.facts.model, case.flag(KV)
     needed = (model.kv_cache_dtype if model is not None else None) or ""
     if found is not None and (found.unresolved or (found.value or "") not in SIXTEEN):
         return
     text = f"Set {KV} {needed}."
     first = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
     yield Hit(
-        f"{model_name(case)} takes no KV cache but {needed} in vLLM: the server stops while it "
+        f"{case.model_name} takes no KV cache but {needed} in vLLM: the server stops while it "
         "loads",
-        flag=found or flag(case, "--model"),
-        severity="warning" if found is None and unread(case) else None,
+        flag=found or case.flag("--model"),
+        severity="warning" if found is None and case.unread() else None,
         fix=add_fix(case, first, KV, needed, text)
         if found is None
         else replace_fix(case, found, f"{found.raw} {needed}", text, safe=True),
@@ -144,7 +144,7 @@ def chunked_prefill_off(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --enable-chunked-prefill
     Sources: vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py
     """
-    if (value(case, CHUNKED) or "").lower() == "false" and prefix_caching_on(case):
+    if (case.value(CHUNKED) or "").lower() == "false" and prefix_caching_on(case):
         what = "Remove --no-enable-chunked-prefill, or switch prefix caching off."
         yield Hit(
             "prefix caching on a hybrid asserts chunked prefill, which is switched off here",

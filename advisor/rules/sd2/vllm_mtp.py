@@ -2,7 +2,7 @@
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, k_words, open_value, spec_flag
+from advisor.rules.kit.case import k_words
 from advisor.rules.kit.fixes import caching_off_fix, rename_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
@@ -53,7 +53,7 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
         unfixed = "no release with the fix is known"
     agent = case.facts.workload == "agent"
     tools = agent or case.plan.tool_call_parser
-    if open_value(case, CACHING):
+    if case.open_value(CACHING):
         how = " (if the file turns it on)"
     elif caching:
         how = "" if case.plan.prefix_caching is True else " (on by default here)"
@@ -92,7 +92,7 @@ def mtp_prefix_caching_hitrate(case: Case) -> Hits:
     yield Hit(
         f"prefix caching{how} with MTP on a hybrid drops the last matched block (1,056 to 1,584 "
         "tokens) at every hit: short shared prefixes gain nothing, and decode times scatter",
-        flag=flag(case, CACHING) or spec_flag(case),
+        flag=case.flag(CACHING) or case.spec_flag(),
         severity="info" if graver or (case.facts.prefix_share or 0.0) >= 0.5 else None,
         fix=caching_off_fix(case, what),
     )
@@ -108,7 +108,7 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1): with --tensor-parallel-size for --pipeline-parallel-size
     """
-    place, runner = flag(case, "--pipeline-parallel-size"), "VLLM_USE_V2_MODEL_RUNNER"
+    place, runner = case.flag("--pipeline-parallel-size"), "VLLM_USE_V2_MODEL_RUNNER"
     reason = "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
     if affects(PIPELINE, case) is False:
         reason = f"only the V2 model runner takes it, and {runner} turns that off"
@@ -117,7 +117,7 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
     if case.plan.pp <= 1:
         return
     fix = Fix(text=WHAT)
-    if place and place.origin == "cli" and flag(case, "--tensor-parallel-size") is None:
+    if place and place.origin == "cli" and case.flag("--tensor-parallel-size") is None:
         fix = rename_fix(case, place, "--tensor-parallel-size", WHAT)
     yield Hit(
         f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: {reason}",

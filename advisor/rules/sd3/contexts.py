@@ -4,17 +4,7 @@ from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    fp8_kv,
-    hardware_name,
-    has_switch,
-    integer,
-    is_gguf,
-    model_name,
-    open_value,
-    value,
-)
+from advisor.rules.kit.case import fp8_kv, integer, is_gguf
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import names_itself
 from advisor.rules.kit.policy import bill, leaves_no_pool, unknown_sizes
@@ -63,12 +53,12 @@ def context_exceeds_pool(case: Case) -> Hits:
     more = 1 + number("memory", "kv_pool_uncertainty")
     at_best = found.kv_tokens / found.kv_gib * room * more if found.kv_gib else 0.0
     kind = case.plan.kv_cache_dtype
-    sized = not open_value(case, "--kv-cache-dtype") and (kind is None or kind.startswith(SIZED_KV))
+    sized = not case.open_value("--kv-cache-dtype") and (kind is None or kind.startswith(SIZED_KV))
     unsure = length <= at_best or not sized
     yield Hit(
         f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about "
         f"{found.kv_tokens:,}",
-        flag=flag(case, "--max-model-len", "--context-length"),
+        flag=case.flag("--max-model-len", "--context-length"),
         severity="warning" if unsure or case.plan.engine == "sglang" else None,
         fix=(
             f"Lower the maximum length to {found.kv_tokens // 1024 * 1024:,} tokens"
@@ -79,18 +69,18 @@ def context_exceeds_pool(case: Case) -> Hits:
 
 def _slots_beyond(case: Case, found: MemoryBill) -> Hits:
     """Slots of llama-server beyond the error of its bills, with all layers there."""
-    short, layers = found.short_gib or 0.0, integer(value(case, "--gpu-layers"))
+    short, layers = found.short_gib or 0.0, integer(case.value("--gpu-layers"))
     partial = layers is not None and layers < ALL_LAYERS
-    moved = flag(case, "--cpu-moe", "--n-cpu-moe", "--override-tensor", "--kv-offload") is not None
+    moved = case.flag("--cpu-moe", "--n-cpu-moe", "--override-tensor", "--kv-offload") is not None
     if short <= BILL_ERROR_GIB or partial or moved or leaves_no_pool(found):
         return
     slots = case.plan.max_num_seqs or case.facts.concurrency or 1
     many = f"{slots} slots" if slots > 1 else "one slot"
     other = "" if case.plan.kv_cache_dtype else ", or take -ctk q8_0 -ctv q8_0"
     yield Hit(
-        f"the context of {many} is billed {short:.1f} GiB too large for {hardware_name(case)}: "
+        f"the context of {many} is billed {short:.1f} GiB too large for {case.hardware_name}: "
         "what is over lies in system memory, where drafts lost",
-        flag=flag(case, "--ctx-size"),
+        flag=case.flag("--ctx-size"),
         severity="warning",
         fix=f"Lower --ctx-size{other}" + (", or fewer slots (--parallel)." if slots > 1 else "."),
         sources=("advisor memory bill", "corral9070xt"),
@@ -109,7 +99,7 @@ def request_exceeds_context(case: Case) -> Hits:
     """
     length, ctx = case.plan.max_model_len or 0, case.facts.ctx_tokens or 0
     output, slots = case.facts.output_tokens or 0, case.plan.max_num_seqs or 1
-    if ctx + output <= length or has_switch(case, "--embedding", "--rerank"):
+    if ctx + output <= length or case.has_switch("--embedding", "--rerank"):
         return
     shared = f" (-c is shared by {slots} slots)" if is_gguf(case) and slots > 1 else ""
     yield Hit(
@@ -152,11 +142,11 @@ def context_beyond_model(case: Case) -> Hits:
             return
     if itself is None:
         return
-    place = flag(case, "--max-model-len", "--context-length", "--ctx-size")
+    place = case.flag("--max-model-len", "--context-length", "--ctx-size")
     slots = (case.plan.max_num_seqs or 1) if place and place.name == "--ctx-size" else 1
     what = "or stretch the positions (YaRN) where the model's card says how."
     yield Hit(
-        f"{length:,} tokens exceed the {most:,} that {name if encoder else model_name(case)} was "
+        f"{length:,} tokens exceed the {most:,} that {name if encoder else case.model_name} was "
         "made for" + (f": the server refuses to start without {how}=1" if how else ""),
         flag=place,
         severity="warning" if is_gguf(case) or not itself else None,
@@ -176,10 +166,10 @@ def slots_share_context(case: Case) -> Hits:
     """
     slots, length = case.plan.max_num_seqs or 1, case.plan.max_model_len or 0
     short = length < number("memory", "slot_ctx_tokens_min")
-    if short and slots > 1 and not has_switch(case, "--kv-unified"):
+    if short and slots > 1 and not case.has_switch("--kv-unified"):
         yield Hit(
             f"{slots} slots share -c {length * slots:,}: each request gets {length:,} tokens",
-            flag=flag(case, "--ctx-size", "--parallel"),
+            flag=case.flag("--ctx-size", "--parallel"),
             severity="warning" if length <= number("memory", "slot_ctx_tokens_least") else None,
             fix="Multiply -c by the number of slots, or use fewer slots.",
         )

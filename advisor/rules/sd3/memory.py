@@ -3,16 +3,7 @@
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    fp8_kv,
-    hardware_name,
-    is_gguf,
-    is_hybrid,
-    model_name,
-    spec_flag,
-    unread,
-)
+from advisor.rules.kit.case import fp8_kv, is_gguf, is_hybrid
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import bill, demand_tokens, leaves_no_pool, streams, unknown_sizes
 
@@ -51,11 +42,11 @@ def weights_do_not_fit(case: Case) -> Hits:
     least = found.available_gib * (1 - number("memory", "least_buffer_share"))
     unsure = found.weights_gib + found.spec_gib <= least
     yield Hit(
-        f"{model_name(case)} needs {fixed:.1f} GiB per GPU (weights {found.weights_gib:.1f}, "
-        f"draft {found.spec_gib:.1f}, buffers {found.overhead_gib:.1f}) but {hardware_name(case)} "
+        f"{case.model_name} needs {fixed:.1f} GiB per GPU (weights {found.weights_gib:.1f}, "
+        f"draft {found.spec_gib:.1f}, buffers {found.overhead_gib:.1f}) but {case.hardware_name} "
         f"offers {found.available_gib:.1f} GiB: short by {short:.1f} GiB before any KV "
         f"cache{'; layers would spill to the CPU' if is_gguf(case) else ''}",
-        flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static", "--gpu-layers"),
+        flag=case.flag("--gpu-memory-utilization", "--mem-fraction-static", "--gpu-layers"),
         severity="warning" if unsure or is_gguf(case) or spread(case) else None,
         fix=_what_would_fit(case, found),
     )
@@ -80,7 +71,7 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
 
 def spread(case: Case) -> bool:
     """Whether what was not read may spread the weights over more devices."""
-    return case.plan.tp * case.plan.pp == 1 and unread(case)
+    return case.plan.tp * case.plan.pp == 1 and case.unread()
 
 
 @rule("SD302", "warning", data="memory.mtp_kv_loss_gb10 memory.mtp_kv_loss_h200")
@@ -113,8 +104,7 @@ def kv_pool_too_small(case: Case) -> Hits:
     yield Hit(
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
         f"requests of {each:,} tokens need {demand:,}: {run}",
-        flag=flag(
-            case,
+        flag=case.flag(
             "--gpu-memory-utilization",
             "--mem-fraction-static",
             "--ctx-size",
@@ -179,16 +169,16 @@ def unified_memory_overcommit(case: Case) -> Hits:
     if hw is None or not hw.unified_memory:
         return
     share = case.plan.memory_fraction
-    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
+    place = case.flag("--gpu-memory-utilization", "--mem-fraction-static")
     unset = share is None and place is None  # a variable sets it, too
-    if unset and case.plan.engine == "vllm" and not flag(case, "--kv-cache-memory-bytes"):
+    if unset and case.plan.engine == "vllm" and not case.flag("--kv-cache-memory-bytes"):
         yield Hit(
             f"no memory share is set, and vLLM's default of "
             f"{number('memory', 'vllm_default_memory_fraction'):g} or more is "
-            f"too much for the unified memory of {hardware_name(case)}",
+            f"too much for the unified memory of {case.hardware_name}",
             fix=add_fix(
                 case,
-                flag(case, "--max-model-len") or spec_flag(case),
+                case.flag("--max-model-len") or case.spec_flag(),
                 "--gpu-memory-utilization",
                 f"{limit:g}",
                 f"Set --gpu-memory-utilization to {limit:g} or less.",
@@ -197,7 +187,7 @@ def unified_memory_overcommit(case: Case) -> Hits:
     elif share is not None and share > limit:
         yield Hit(
             f"a memory share of {share:g} leaves too little for the system on the unified memory "
-            f"of {hardware_name(case)}: above {limit:g} such machines froze",
+            f"of {case.hardware_name}: above {limit:g} such machines froze",
             flag=place,
             fix=set_fix(case, place, f"{limit:g}", f"Set it to {limit:g} or less."),
         )
@@ -222,7 +212,7 @@ def gdn_prefill_oom(case: Case) -> Hits:
     if not small or longest < number("memory", "gdn_prefill_ctx_tokens"):
         return
     yield Hit(
-        f"prompts of up to {longest:,} tokens on one {hardware_name(case)} ({memory.value:g} GB): "
+        f"prompts of up to {longest:,} tokens on one {case.hardware_name} ({memory.value:g} GB): "
         "the GDN prefill of vLLM ran out of memory there beyond about "
         f"{number('memory', 'gdn_prefill_ctx_tokens'):,.0f} tokens",
         fix="Use --max-num-batched-tokens 2048, TP 2, a shorter context, or llama-server.",

@@ -6,7 +6,7 @@ from math import isfinite
 from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import decimal, flag, value
+from advisor.rules.kit.case import decimal
 from advisor.rules.kit.fixes import set_fix
 
 _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
@@ -79,7 +79,7 @@ def memory_share_too_high(case: Case) -> Hits:
     hw = case.facts.hardware
     if share is None or not limit < share <= 1 or (hw is not None and hw.unified_memory):
         return
-    place = flag(case, *_SHARES)
+    place = case.flag(*_SHARES)
     yield Hit(
         f"a memory share of {share:g} leaves no room for buffers of speculation that the profile "
         "run does not include",
@@ -99,8 +99,8 @@ def memory_share_above_one(case: Case) -> Hits:
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1);
         sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)
     """
-    place = flag(case, *_SHARES)
-    share = decimal(value(case, *_SHARES))
+    place = case.flag(*_SHARES)
+    share = decimal(case.value(*_SHARES))
     if share is None or 0 < share <= 1 or not isfinite(share):
         return
     meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)

@@ -3,16 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    certain,
-    flag,
-    integer,
-    is_gguf,
-    is_hybrid,
-    k_words,
-    open_value,
-    spec_flag,
-)
+from advisor.rules.kit.case import integer, is_gguf, is_hybrid, k_words
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, streams
 from advisor.rules.kit.releases import within
@@ -34,12 +25,12 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
     Sources: vllm-project/recipes#551
     """
-    slots, blocks, place = case.plan.max_num_seqs, _blocks(case), flag(case, "--max-num-seqs")
+    slots, blocks, place = case.plan.max_num_seqs, _blocks(case), case.flag("--max-num-seqs")
     if not is_hybrid(case):
         return
     # the context, as told or the model's own
     least, length = number("memory", "mamba_blocks_context_tokens"), case.plan.max_model_len
-    long = not open_value(case, "--max-model-len") if length is None else length >= least
+    long = not case.open_value("--max-model-len") if length is None else length >= least
     if slots is None and place is None and (blocks is not None or long):
         # larger batches run without graphs where the default is larger, and were seen to start
         if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
@@ -55,12 +46,12 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
         yield Hit(
             f"--max-num-seqs is left to its default ({slots_there}): a hybrid model needs a state "
             f"block per sequence, and {room}; graph capture then aborts",
-            flag=flag(case, "--max-model-len"),
+            flag=case.flag("--max-model-len"),
             # without the device it is a possibility, and most launches leave the option out
             severity=None if blocks is not None else "info",
             fix=add_fix(
                 case,
-                flag(case, "--max-model-len") or spec_flag(case),
+                case.flag("--max-model-len") or case.spec_flag(),
                 "--max-num-seqs",
                 str(case.facts.concurrency or 32),
                 "Set --max-num-seqs to the concurrency that you serve, for example 32.",
@@ -97,7 +88,7 @@ def slots_far_from_load(case: Case) -> Hits:
     Sources: seed000
     """
     slots, running = case.plan.max_num_seqs, streams(case)
-    place = flag(case, "--max-num-seqs", "--max-running-requests", "--parallel")
+    place = case.flag("--max-num-seqs", "--max-running-requests", "--parallel")
     reserves = case.plan.method != "none" or is_gguf(case)
     if slots is None or running is None:
         return
@@ -135,9 +126,9 @@ def batch_below_context(case: Case) -> Hits:
     if is_gguf(case):
         yield from physical_above_logical(case)
         return
-    off, place = flag(case, "--enable-chunked-prefill"), flag(case, "--max-num-batched-tokens")
+    off, place = case.flag("--enable-chunked-prefill"), case.flag("--max-num-batched-tokens")
     budget, length = case.plan.max_num_batched_tokens, case.plan.max_model_len
-    seqs, slots = flag(case, "--max-num-seqs"), case.plan.max_num_seqs or 0
+    seqs, slots = case.flag("--max-num-seqs"), case.plan.max_num_seqs or 0
     if place is None or budget is None:
         return
     if seqs is not None and budget < slots:
@@ -162,7 +153,7 @@ def batch_below_context(case: Case) -> Hits:
 
 def physical_above_logical(case: Case) -> Hits:
     """--ubatch-size above --batch-size: cut down in silence."""
-    batch, part = certain(case, "--batch-size"), certain(case, "--ubatch-size")
+    batch, part = case.certain("--batch-size"), case.certain("--ubatch-size")
     whole, wanted = (integer(one.value) if one else None for one in (batch, part))
     if batch and part and whole is not None and wanted is not None and 0 < whole < wanted:
         yield Hit(
@@ -187,11 +178,11 @@ def draft_slots_fill_budget(case: Case) -> Hits:
     Sources: vllm-project/vllm#50708; vllm-project/vllm#56025; vllm vllm/config/speculative.py
         (max_num_new_slots_for_drafting)
     """
-    plan, place = case.plan, certain(case, "--max-num-batched-tokens")
+    plan, place = case.plan, case.certain("--max-num-batched-tokens")
     per_token, more = SLOTS.get(plan.method, (0, 0))
     slots = per_token * (plan.k or 0) + more
     used, budget = slots * (plan.max_num_seqs or 0), plan.max_num_batched_tokens
-    if place is None or budget is None or slots <= 0 or flag(case, "--max-num-seqs") is None:
+    if place is None or budget is None or slots <= 0 or case.flag("--max-num-seqs") is None:
         return
     if used and budget <= used:
         what = f"Raise it well above {used:,}, or lower --max-num-seqs or k."

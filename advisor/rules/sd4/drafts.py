@@ -5,19 +5,7 @@ from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    capability,
-    certain,
-    decimal,
-    flag,
-    hardware_name,
-    has_switch,
-    is_hybrid,
-    model_name,
-    open_value,
-    rows,
-    spec_flag,
-)
+from advisor.rules.kit.case import capability, decimal, is_hybrid, rows
 from advisor.rules.kit.fixes import value_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
@@ -63,7 +51,7 @@ def sglang_profile(case: Case) -> Hits:
         yield Hit(
             f"{at_once} streams: verifying dominates on a saturated server, and dense models lost "
             f"with MTP there (a 27B on a GB10 0.88x to 0.92x at 64 streams, on 2x H20 0.41x)",
-            flag=spec_flag(case),
+            flag=case.spec_flag(),
             severity="warning",
             fix="Switch speculation off, or give interactive users their own server.",
             sources=("coralgb10sgl", "f68420811681", "vprog"),
@@ -74,7 +62,7 @@ def sglang_profile(case: Case) -> Hits:
         yield Hit(
             f"{at_once} streams: the published throughput profile for the 35B-A3B is speculation "
             f"off, a recipe without measurements",
-            flag=spec_flag(case),
+            flag=case.spec_flag(),
             fix="Measure both; what was measured gained.",
             conflicts=(
                 "64 streams: 35B-A3B in FP8 on an H200, output tok/s 1.10x with k=1, 1.13x and "
@@ -110,12 +98,12 @@ def triton_mla_verify(case: Case) -> Hits:
     row, asked = first_match(case, "triton_mla"), (case.plan.attention_backend or "").upper()
     if row is None or case.plan.method == "ngram" or asked not in ("", "TRITON_MLA"):
         return
-    if not open_value(case, "--attention-backend"):
+    if not case.open_value("--attention-backend"):
         yield Hit(
-            f"vLLM has only its Triton kernel for MLA on {hardware_name(case)}: a verify step "
+            f"vLLM has only its Triton kernel for MLA on {case.hardware_name}: a verify step "
             "reads the context like a prompt; EAGLE ran at 0.49 to 0.77 of the baseline speed on "
             "a GB10",
-            flag=flag(case, "--attention-backend") or spec_flag(case),
+            flag=case.flag("--attention-backend") or case.spec_flag(),
             fix="Run without speculation, or benchmark both first.",
             row=row,
             effect=regime(case, losses.triton_mla).effect,
@@ -158,7 +146,7 @@ def slots_apart(case: Case) -> Hits:
         four groups of slots
     """
     slots, running = case.plan.max_num_seqs, streams(case)
-    if slots is None or running is None or has_switch(case, "--kv-unified"):
+    if slots is None or running is None or case.has_switch("--kv-unified"):
         return
     if 2 <= running < slots:
         yield Hit(
@@ -179,7 +167,7 @@ def lookups_copy_states(case: Case) -> Hits:
     """
     effect = regime(case, losses.lookup_states).effect
     yield Hit(
-        f"each lookup copies a slot's recurrent state of {model_name(case)}: 0.26 to 0.92 of the "
+        f"each lookup copies a slot's recurrent state of {case.model_name}: 0.26 to 0.92 of the "
         "plain speed on an H100",
         severity=None if effect else "info",
         fix="Use --spec-type draft-mtp where the file has a head, else no speculation.",
@@ -227,7 +215,7 @@ def adaptive_tiers(case: Case) -> Hits:
     """
     (row,) = rows("regime", "adaptive_tiers")
     running = streams(case) or 0
-    alone = running >= row["few"] and not has_switch(case, "--speculative-adaptive-config")
+    alone = running >= row["few"] and not case.has_switch("--speculative-adaptive-config")
     if not alone or between(release(case), row["since"], None) is not True:
         return
     most = "none" if running >= row["none"] else "one"
@@ -249,7 +237,7 @@ def drafts_cut_by_probability(case: Case) -> Hits:
     Good: with --spec-draft-p-min 0.0 for --spec-draft-p-min 0.75
     """
     (row,) = rows("regime", "llama_p_min")
-    given = certain(case, "--spec-draft-p-min")
+    given = case.certain("--spec-draft-p-min")
     least = decimal(given.value) if given is not None else None
     if given and least is not None and least >= row["least"] and case.plan.k <= row["most_k"]:
         what = "Set it to 0.0 and lower --spec-draft-n-max instead."

@@ -8,7 +8,7 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, fp8_kv, hardware_name, k_flag, open_value, rows, spec_flag
+from advisor.rules.kit.case import fp8_kv, rows
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
@@ -37,7 +37,7 @@ def kernel_switch(case: Case) -> Hits:
     apple = hw is not None and hw.vendor == "apple"
     if apple or not at_once <= limit < tokens:
         return
-    best, least = limit // at_once - 1, flag(case, "--spec-draft-p-min")
+    best, least = limit // at_once - 1, case.flag("--spec-draft-p-min")
     # a draft model ends most drafts before k then: llama-swap's guide measured 2.5x with k = 16
     whole = case.plan.method != "draft_model" or least is None or least.value in ("0", "0.0")
     what = f"Draft {best} tokens or fewer" if best else "Switch speculation off"
@@ -84,7 +84,7 @@ def apple_llama(case: Case) -> Hits:
         yield Hit(
             f"{what}: with 3 drafts an M1 Max and an M5 gain, an M4 loses"
             + (f"; {_STATED}" if stated else ""),
-            flag=spec_flag(case),
+            flag=case.spec_flag(),
             fix=todo,
             effect=effect,
         )
@@ -100,7 +100,7 @@ def apple_llama(case: Case) -> Hits:
             told += f"; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
         yield Hit(
             told,
-            flag=k_flag(case) if wasted else None,
+            flag=case.k_flag() if wasted else None,
             severity="warning" if wasted else "info",
             fix=k_fix(case, best, what) if wasted else None,
             conflicts=("a model card of 2026-05 found no gain on Apple Silicon (seed004)",),
@@ -111,9 +111,9 @@ def apple_llama(case: Case) -> Hits:
     # larger chips of the generation were not measured
     here = measured["effect"] == "veto" and hw.id in measured["chips"]
     yield Hit(
-        f"{hardware_name(case)}, measured on {told}"
+        f"{case.hardware_name}, measured on {told}"
         + (f"; {_STATED}" if stated and not here else ""),
-        flag=spec_flag(case),
+        flag=case.spec_flag(),
         fix="Switch speculation off with llama.cpp; an MLX server with MTP gained 1.1x to 1.2x "
         "(M3 Ultra)."
         if here
@@ -139,7 +139,7 @@ def q8_on_rdna(case: Case) -> Hits:
     effect = regime(case, losses.q8_on_rdna).effect
     if effect is not None:
         yield Hit(
-            f"Q8_0 with MTP on {hardware_name(case)}: 0.94x at k=2 and 0.88x at 3 on one R9700, "
+            f"Q8_0 with MTP on {case.hardware_name}: 0.94x at k=2 and 0.88x at 3 on one R9700, "
             "while Q5_K_M and Q6_K gained 1.8x to 2.1x",
             fix="Use Q6_K weights, or measure.",
             conflicts=(
@@ -176,11 +176,11 @@ def long_context_prefill(case: Case) -> Hits:
             effect="support" if measured else None,
         )
         return
-    load = f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}"
+    load = f"{running} concurrent prompts of {ctx:,} tokens on {case.hardware_name}"
     like = "such a load is" if near == 1 else "such a load is close to"
     yield Hit(
         f"{load}: {like} a documented loss for throughput and TPOT ({whose})",
-        flag=spec_flag(case),
+        flag=case.spec_flag(),
         fix="Switch speculation off for this load, or give long prompts their own server; "
         "on only if TTFT is the goal.",
         conflicts=tuple(known["conflicts"]),
@@ -252,9 +252,9 @@ def serial_verify_attention(case: Case) -> Hits:
     if shape is not None and (layers := shape.full_attention_layers):
         ms = f"about {1e-6 * row['ns_per_token_and_layer'] * ctx * layers:.0f} ms"
     yield Hit(
-        f"each verify step adds {ms} at {ctx:,} tokens of context on {hardware_name(case)}: "
+        f"each verify step adds {ms} at {ctx:,} tokens of context on {case.hardware_name}: "
         f"{row['text']}",
-        flag=flag(case, "--attention-backend", "--kv-cache-dtype") or spec_flag(case),
+        flag=case.flag("--attention-backend", "--kv-cache-dtype") or case.spec_flag(),
         fix=row["fix"],
         row=row,
         effect=regime(case, losses.serial_verify).effect,
@@ -265,9 +265,9 @@ def _applies(row: Mapping[str, Any], case: Case) -> bool:
     """The row's filters, and no backend or cache type that leaves the kernel."""
     shape, backend = case.facts.shape or case.facts.model, case.plan.attention_backend or ""
     latent = shape is not None and shape.arch.startswith("mla")  # MLA has kernels of its own
-    if latent or open_value(case, "--attention-backend") or not matches(row, case):
+    if latent or case.open_value("--attention-backend") or not matches(row, case):
         return False
-    if row["wide_kv_only"] and open_value(case, "--kv-cache-dtype"):
+    if row["wide_kv_only"] and case.open_value("--kv-cache-dtype"):
         return False
     if backend:
         return backend.upper() in row["backends"]

@@ -6,17 +6,7 @@ from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    hardware_name,
-    integer,
-    is_gguf,
-    is_hybrid,
-    k_flag,
-    open_value,
-    spec_flag,
-    value,
-)
+from advisor.rules.kit.case import integer, is_gguf, is_hybrid
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
@@ -93,15 +83,15 @@ def graphs_piecewise(case: Case) -> Hits:
     """
     row, hw = table("regime")["piecewise_flashinfer"], case.facts.hardware
     backend, kv = (case.plan.attention_backend or "").upper(), case.plan.kv_cache_dtype or ""
-    if hw is None or hw.arch not in row["archs"] or open_value(case, "--attention-backend"):
+    if hw is None or hw.arch not in row["archs"] or case.open_value("--attention-backend"):
         return
     chosen = backend == "FLASHINFER" or (not backend and kv.startswith("fp8"))
     if not chosen or between(release(case), None, row["until"]) is False:
         return
     yield Hit(
-        f"vLLM {version_label(case)} verifies with PIECEWISE graphs on {hardware_name(case)}: "
+        f"vLLM {version_label(case)} verifies with PIECEWISE graphs on {case.hardware_name}: "
         f"FlashInfer {'is chosen' if backend else 'follows from the fp8 KV cache'}",
-        flag=flag(case, "--attention-backend", "--kv-cache-dtype") or spec_flag(case),
+        flag=case.flag("--attention-backend", "--kv-cache-dtype") or case.spec_flag(),
         fix="Use vLLM 0.28.0 or later, or a bf16 KV cache with FLASH_ATTN.",
         versions="releases up to 0.27.1",
     )
@@ -165,10 +155,10 @@ def saturated_server(case: Case) -> Hits:
     )
     if running is not None and (running > limit if unified else running >= limit):
         yield Hit(
-            f"{running} streams on {hardware_name(case)}: documented losses of saturated servers "
+            f"{running} streams on {case.hardware_name}: documented losses of saturated servers "
             "(35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and 0.41x "
             "(H20, SGLang))",
-            flag=flag(case, "--max-num-seqs"),
+            flag=case.flag("--max-num-seqs"),
             severity="info" if hw is None else None,
             fix="Measure this load on and off; use k=1, or a k schedule that ends in 0 where the "
             "release runs it.",
@@ -177,7 +167,7 @@ def saturated_server(case: Case) -> Hits:
     elif running is None and slots >= number("regime", "saturated_slots"):
         yield Hit(
             f"{slots} slots with speculation: if they fill, verifying can cost more than it brings",
-            flag=flag(case, "--max-num-seqs"),
+            flag=case.flag("--max-num-seqs"),
             severity="info",
             fix="Measure at full load, or cap --max-num-seqs.",
             conflicts=(against,),
@@ -221,11 +211,11 @@ def step_beyond_graphs(case: Case) -> Hits:
     Good (hw=h200, concurrency=128): with "num_speculative_tokens":2 for "num_speculative_tokens":4
     """
     batch, most = running_requests(case), "--max-cudagraph-capture-size"
-    if batch is None or case.plan.k < 1 or case.plan.k_schedule or open_value(case, most):
+    if batch is None or case.plan.k < 1 or case.plan.k_schedule or case.open_value(most):
         return
     if verifies_adaptively(case.plan):  # it weighs the loss of graphs against the drafts
         return
-    largest = integer(value(case, most)) or int(number("regime", "graph_tokens"))
+    largest = integer(case.value(most)) or int(number("regime", "graph_tokens"))
     tokens = batch * (case.plan.k + 1)
     if tokens <= largest:
         return
@@ -240,7 +230,7 @@ def step_beyond_graphs(case: Case) -> Hits:
     yield Hit(
         f"{batch} requests{held} with k={case.plan.k} make steps of {tokens} tokens; CUDA graphs "
         f"end at {largest}" + (", and so do those of baseline steps" if batch > largest else ""),
-        flag=k_flag(case),
+        flag=case.k_flag(),
         fix=k_fix(case, fits, what),
         conflicts=(
             "long prompts are in every step and leave the graphs anyway: with 2,048 prompt and "

@@ -5,7 +5,6 @@ from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
@@ -76,7 +75,7 @@ def prefix_caching_trade(case: Case) -> Hits:
     Good (prefix_share=0): with --no-enable-prefix-caching for --enable-prefix-caching
     """
     share, caching = case.facts.prefix_share or 0.0, case.plan.prefix_caching
-    place = flag(case, "--enable-prefix-caching")
+    place = case.flag("--enable-prefix-caching")
     if caching and share < number("regime", "prefix_share_low") and is_sparse_moe(case):
         yield Hit(
             f"prefix caching with MTP cost about {number('regime', 'prefix_cost_points'):.0f} "

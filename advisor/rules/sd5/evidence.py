@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case, Hardware
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import hardware_name, model_name, rows
+from advisor.rules.kit.case import rows
 from advisor.rules.kit.policy import is_sparse_moe, matches
 
 _RATES = {
@@ -46,8 +46,8 @@ def no_measured_pair(case: Case) -> Hits:
     if same and 0.5 <= (near.concurrency or 1) / asked <= 2:
         return  # only the length of its prompts is not published
     yield Hit(
-        f"no published A/B benchmark of {model_name(case)} at concurrency {asked} on "
-        f"{hardware_name(case)}; the nearest is {near.model} {near.quant} on {near.engine} at "
+        f"no published A/B benchmark of {case.model_name} at concurrency {asked} on "
+        f"{case.hardware_name}; the nearest is {near.model} {near.quant} on {near.engine} at "
         f"concurrency {near.concurrency or 1:g}: benchmark first if the difference matters",
         sources=(near.source,),
     )
@@ -68,7 +68,7 @@ def hardware_never_measured(case: Case) -> Hits:
     hw = case.facts.hardware
     if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
         yield Hit(
-            f"no published benchmark near this load used {hardware_name(case)}: the estimate is "
+            f"no published benchmark near this load used {case.hardware_name}: the estimate is "
             f"extrapolated from other machines"
         )
 
@@ -88,7 +88,7 @@ def stand_in_shape(case: Case) -> Hits:
     model, shape = case.facts.model, case.facts.shape
     if model is not None and shape is not None and model.proxy and shape.id != model.id:
         yield Hit(
-            f"the shape of {model_name(case)} is unknown; costs and memory are those of "
+            f"the shape of {case.model_name} is unknown; costs and memory are those of "
             f"{shape.name or shape.id}",
             sources=(model.source,) if model.source else (),
         )
@@ -114,7 +114,7 @@ def hardware_rates_not_read(case: Case) -> Hits:
     used = ("memory_bandwidth_gb_s", next(rates, "bf16_tflops"))
     if weak := [text for name in used if (text := _weakness(hw, name))]:
         yield Hit(
-            f"{hardware_name(case)}: {' and '.join(weak)}; speeds can be off by as much, "
+            f"{case.hardware_name}: {' and '.join(weak)}; speeds can be off by as much, "
             f"ratios by less"
         )
 
@@ -175,7 +175,7 @@ def conflicting_a3b_reports(case: Case) -> Hits:
     """
     if is_sparse_moe(case) and not any(e.covers for e in case.facts.evidence):
         yield Hit(
-            f"reports on MTP for {model_name(case)} in vLLM range from -51 % to +55 % by "
+            f"reports on MTP for {case.model_name} in vLLM range from -51 % to +55 % by "
             f"quantisation, release and settings",
             conflicts=tuple(table("claims")["a3b_spread"]["rows"]),
         )
