@@ -134,6 +134,12 @@ def spec_config(case: Case) -> SpecConfig | None:
     return _read[1]
 
 
+def spec_keys(case: Case) -> tuple[Flag | None, dict[str, Any]]:
+    """The flag of --speculative-config and its keys; None and none where it cannot be read."""
+    read = spec_config(case)
+    return (read.flag, read.data) if read is not None and read.data is not None else (None, {})
+
+
 def _read_config(case: Case) -> SpecConfig | None:
     found = case.flag("--speculative-config")
     if found is None:  # --speculative-config.key value: the keys together

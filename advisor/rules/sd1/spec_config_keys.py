@@ -4,7 +4,13 @@ from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix, json_swap_fix
-from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
+from advisor.rules.kit.flags import (
+    catalogue,
+    catalogued_version,
+    spec_choices,
+    spec_config,
+    spec_keys,
+)
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.values import nearest, not_a_choice, slip
 from advisor.rules.sd1.sd131_json_option import check_type
@@ -69,24 +75,22 @@ def spec_config_key(case: Case) -> Hits:
         "num_speculative_tokens":2 for "num_speculative_tokens":2,"disable_by_batch_size":8
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    read, known = spec_config(case), catalogue(case)
+    (place, data), known = spec_keys(case), catalogue(case)
     keys = known.json_fields("SpeculativeConfig", catalogued_version(case))
-    if read is None or read.data is None:
-        return
-    for key in (one for one in read.data if one not in keys):
+    for key in (one for one in data if one not in keys):
         near = INSTEAD.get(key)
         near = near if near in keys else nearest(key, keys)
         ever = known.json_field("SpeculativeConfig", key, None)
         span = ever.get("span") if ever else None
         gone = f" (only {' to '.join(dict.fromkeys(span))} had it)" if span else ""
         what = f"Use '{near}'." if near else f"Remove '{key}'."
-        free = near and near not in read.data and key not in OTHER_KIND
+        free = near and near not in data and key not in OTHER_KIND
         releases = f"the catalogued releases 0.19.1 to {catalogue(case).newest}"
         yield Hit(
             f"--speculative-config does not take '{key}'{gone}"
             + (f"; the nearest key is '{near}'" if near else ""),
-            flag=read.flag,
-            fix=json_rename_fix(case, read.flag, key, near, what) if near and free else what,
+            flag=place,
+            fix=json_rename_fix(case, place, key, near, what) if near and free else what,
             everywhere=ever is None,
             slip=ever is None and slip(key, near),
             sole=ever is None and is_only_near(key, near, keys),
@@ -107,17 +111,15 @@ def draft_parallel_size(case: Case) -> Hits:
     Sources: vllm-project/vllm#10483; vllm vllm/config/speculative.py (_verify_and_get_draft_tp,
         _verify_args)
     """
-    read = spec_config(case)
-    if read is None or read.data is None:
-        return
+    place, data = spec_keys(case)
     own, right = "tensor_parallel_size", "draft_tensor_parallel_size"
-    if own in read.data:
+    if own in data:
         yield Hit(
             f"'{own}' in --speculative-config is refused: the drafter's is '{right}'",
-            flag=read.flag,
-            fix=json_rename_fix(case, read.flag, own, right, f"Write '{right}'."),
+            flag=place,
+            fix=json_rename_fix(case, place, own, right, f"Write '{right}'."),
         )
-    size, tp = read.data.get(right), case.plan.tp
+    size, tp = data.get(right), case.plan.tp
     if case.open_value("--tensor-parallel-size", "--tp-size"):
         return
     if not isinstance(size, int) or isinstance(size, bool) or size in (1, tp):
@@ -125,8 +127,8 @@ def draft_parallel_size(case: Case) -> Hits:
     what = "Leave it out, or set it to 1" + (f" or {tp}." if tp > 1 else ".")
     yield Hit(
         f"the drafter's tensor parallelism is {size}: vLLM takes 1 or that of the model ({tp})",
-        flag=read.flag,
-        fix=json_drop_fix(case, read.flag, right, what),
+        flag=place,
+        fix=json_drop_fix(case, place, right, what),
     )
 
 
@@ -141,30 +143,28 @@ def spec_config_value(case: Case) -> Hits:
     Good (version=0.25.1): with "attention_backend":"FLASHINFER" for "attention_backend":"FLASHINFR"
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    read = spec_config(case)
-    if read is None or read.data is None:
+    place, data = spec_keys(case)
+    if place is None:
         return
-    for key, value in read.data.items():
+    for key, value in data.items():
         if key not in JUDGED_ELSEWHERE and key not in KEYS:
             row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case))
-            yield from check_type(
-                case, read.flag, key, row or {}, value, " in --speculative-config"
-            )
-    low, high = (read.data.get(f"prompt_lookup_{end}") for end in ("min", "max"))
+            yield from check_type(case, place, key, row or {}, value, " in --speculative-config")
+    low, high = (data.get(f"prompt_lookup_{end}") for end in ("min", "max"))
     if isinstance(low, int) and isinstance(high, int) and low > high:
         yield Hit(
             f"prompt_lookup_min {low} is above prompt_lookup_max {high}: the server refuses both",
-            flag=read.flag,
-            fix=json_swap_fix(case, read.flag, ("prompt_lookup_min", "prompt_lookup_max")),
+            flag=place,
+            fix=json_swap_fix(case, place, ("prompt_lookup_min", "prompt_lookup_max")),
             everywhere=True,
         )
     for key in KEYS:
-        given, choices = read.data.get(key), spec_choices(case, key)
+        given, choices = data.get(key), spec_choices(case, key)
         listed = {choice.lower() for choice in choices}
         if isinstance(given, str) and choices and given.lower() not in listed:
             yield not_a_choice(
                 case,
-                read.flag,
+                place,
                 key,
                 given,
                 choices,

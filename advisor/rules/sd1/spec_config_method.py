@@ -7,7 +7,7 @@ from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer
 from advisor.rules.kit.fixes import is_release_pinned, json_add_fix, json_fix, set_fix, value_fix
-from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_keys
 from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import nearest, slip
 
@@ -61,13 +61,13 @@ def spec_tokens_not_positive(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    place, read = case.flag("--spec-tokens"), spec_config(case)
+    place, (config, data) = case.flag("--spec-tokens"), spec_keys(case)
     given: object = None
     if place is not None and not place.unresolved:
         number = integer(place.value)
         given = place.value if number is None else number
-    elif read is not None and read.data is not None:
-        given, place = read.data.get(K), read.flag
+    elif config is not None:
+        given, place = data.get(K), config
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and given > 0):
         return
     text = given if isinstance(given, str) else ""
@@ -90,16 +90,14 @@ def spec_config_without_k(case: Case) -> Hits:
     Good: with "method":"mtp","num_speculative_tokens":2 for "method":"mtp"
     Sources: vllm 0.33.0 vllm/config/speculative.py (_verify_args); vllm-project/vllm#44566
     """
-    read = spec_config(case)
-    if read is None or not read.data or K in read.data:
+    place, data = spec_keys(case)
+    if not data or K in data:
         return
-    method = read.data.get("method")
+    method = data.get("method")
     keys = catalogue(case).json_fields("SpeculativeConfig", catalogued_version(case))
-    if method in OWN_DEFAULT or any(
-        key not in keys and nearest(key, keys) == K for key in read.data
-    ):
+    if method in OWN_DEFAULT or any(key not in keys and nearest(key, keys) == K for key in data):
         return  # of a misspelt key SD110 speaks
-    needed = method in NEED_K and bool(read.data.get("model"))
+    needed = method in NEED_K and bool(data.get("model"))
     message = "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers"
     what = 'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).'
     if needed:
@@ -107,9 +105,9 @@ def spec_config_without_k(case: Case) -> Hits:
         what = 'Add "num_speculative_tokens":3.'
     yield Hit(
         message,
-        flag=read.flag,
+        flag=place,
         severity="error" if needed else None,
-        fix=json_add_fix(case, read.flag, K, "3" if needed else "2", what),
+        fix=json_add_fix(case, place, K, "3" if needed else "2", what),
     )
 
 
@@ -123,10 +121,10 @@ def spec_config_without_model(case: Case) -> Hits:
     Good: with "method":"mtp","num_speculative_tokens":2 for "num_speculative_tokens":2
     Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py
     """
-    read = spec_config(case)
-    if read is None or not read.data or read.data.get("model") or K not in read.data:
+    place, data = spec_keys(case)
+    method = data.get("method")
+    if data.get("model") or K not in data:
         return
-    method = read.data.get("method")
     if (method is not None and method not in NEED) or case.flag("--spec-model", "--spec-method"):
         return
     if between(release(case), OWN_BY_MODEL, None) is False:
@@ -139,8 +137,8 @@ def spec_config_without_model(case: Case) -> Hits:
     if method is None:
         text = "the speculative configuration names neither a method nor a model"
         what = 'Add "method":"mtp" where the model has its own MTP head.'
-        fix = json_add_fix(case, read.flag, "method", '"mtp"', what)
-    yield Hit(text, flag=read.flag, fix=fix)
+        fix = json_add_fix(case, place, "method", '"mtp"', what)
+    yield Hit(text, flag=place, fix=fix)
 
 
 @rule("SD111", "error", "vllm", versioned=True)
@@ -212,11 +210,9 @@ def method_flag(case: Case) -> tuple[Flag | None, str | None]:
     short = case.flag("--spec-method")
     if short is not None:
         return short, None if short.unresolved else short.value
-    read = spec_config(case)
-    if read is None or read.data is None:
-        return None, None
-    method = read.data.get("method")
-    return read.flag, method if isinstance(method, str) else None
+    place, data = spec_keys(case)
+    method = data.get("method")
+    return place, method if isinstance(method, str) else None
 
 
 def is_suffix_decoding(case: Case) -> bool:

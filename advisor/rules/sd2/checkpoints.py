@@ -8,7 +8,7 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import is_gguf, model_text
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
-from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.flags import spec_keys
 from advisor.rules.kit.models import (
     base_name,
     comes_before,
@@ -192,10 +192,10 @@ def draft_vocabulary(case: Case) -> Hits:
         sgl-project/sglang#24051; ggml-org/llama.cpp#3812
     """
     draft, model = case.plan.draft_model or "", case.plan.model or case.launch.model or ""
-    ours, theirs, read = vocabulary(model), vocabulary(draft), spec_config(case)
+    ours, theirs = vocabulary(model), vocabulary(draft)
     if ours is None or theirs is None or draft == model:
         return
-    mixed = read is not None and (read.data or {}).get("use_heterogeneous_vocab")
+    mixed = spec_keys(case)[1].get("use_heterogeneous_vocab")
     # llama.cpp lets the sizes differ by so many
     if abs(ours - theirs) > (128 if is_gguf(case) else 0) and not mixed:
         place = case.flag("--speculative-draft-model-path", "--spec-draft-model")

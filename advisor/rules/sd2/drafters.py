@@ -10,7 +10,7 @@ from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import decimal
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
-from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.flags import spec_keys
 from advisor.rules.kit.models import headless, target_of
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
@@ -212,17 +212,16 @@ def ngram_lookup_min(case: Case) -> Hits:
     Good: with "prompt_lookup_max":12,"prompt_lookup_min":8 for "prompt_lookup_max":4
     Sources: vllm-project/vllm#56077; vllm-project/vllm#40875
     """
-    read = spec_config(case)
-    if read is None or read.data is None or is_suffix_decoding(case):
-        return
-    least, most = read.data.get("prompt_lookup_min"), read.data.get("prompt_lookup_max")
-    if isinstance(least, int) and least >= SAFE_MIN:
+    place, data = spec_keys(case)
+    least, most = data.get("prompt_lookup_min"), data.get("prompt_lookup_max")
+    right = isinstance(least, int) and least >= SAFE_MIN
+    if place is None or right or is_suffix_decoding(case):
         return
     what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
     fix = Fix(text=what)
     if isinstance(most, int) and most >= SAFE_MIN:  # an edit only where it leaves room for it
         write = json_fix if isinstance(least, int) else json_add_fix
-        fix = write(case, read.flag, "prompt_lookup_min", str(SAFE_MIN), what)
+        fix = write(case, place, "prompt_lookup_min", str(SAFE_MIN), what)
     yield Hit(
         f"n-gram drafts after {least if least is not None else 'the default of 2'} matching "
         f"tokens are mostly wrong",

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import k_words
 from advisor.rules.kit.fixes import caching_off_fix, rename_fix
-from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.flags import spec_keys
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 
 PIPELINE = "vllm-mtp-pipeline-parallel"
@@ -137,7 +137,7 @@ def async_padded_drafter(case: Case) -> Hits:
     Good: without --async-scheduling
     Sources: vllm 0.19.1 and 0.33.0 vllm/config/vllm.py
     """
-    read, key = spec_config(case), "disable_padded_drafter_batch"
-    if read is not None and (read.data or {}).get(key) is True:
+    key = "disable_padded_drafter_batch"
+    if spec_keys(case)[1].get(key) is True:
         text = f"--async-scheduling and {key} exclude each other"
         yield Hit(text, fix="Remove one of them.")
