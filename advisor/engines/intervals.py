@@ -1,7 +1,5 @@
 """States by release <-> one record with what was different until when, for the catalogue."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

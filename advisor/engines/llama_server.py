@@ -1,7 +1,5 @@
 """llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 

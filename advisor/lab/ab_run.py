@@ -1,7 +1,5 @@
 """Runs the A/B of a plan: starts, measures and stops the server of each arm; resumes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Arrays of the laboratory: one entry for each of M measured A/B runs, unless a name says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

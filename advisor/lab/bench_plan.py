@@ -1,7 +1,5 @@
 """The A/B of a server as a file: what runs, at which load, with which seeds; and its prompts."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A closed loop of streamed requests, each written down (JSON lines), so that it can go on."""
 
-from __future__ import annotations
-
 import os
 import random
 import threading

@@ -4,8 +4,6 @@ Run as a program this is the leash of one: it ends a process group (first line o
 whoever holds its input is gone, unless more was written. So it imports nothing of ours.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

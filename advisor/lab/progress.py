@@ -1,7 +1,5 @@
 """A progress bar for long commands, where a terminal watches."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -1,7 +1,5 @@
 """`bench run --check-quality`: the same small greedy tasks, with one right answer, to both arms."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

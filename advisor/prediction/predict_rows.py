@@ -5,8 +5,6 @@ The result is written beside its place and moved there when it is complete, so t
 an earlier one alone.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import stat

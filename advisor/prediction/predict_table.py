@@ -3,8 +3,6 @@
 A table is handed over by column: many rows repeat their words, and what is read once is read fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

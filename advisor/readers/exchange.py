@@ -2,8 +2,6 @@
 redirect is followed and no proxy used, so that a key goes to no other server.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import io

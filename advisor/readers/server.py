@@ -1,7 +1,5 @@
 """HTTP to an OpenAI-compatible server: what it is, its counters, one streamed request."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

@@ -1,7 +1,5 @@
 """What is varied: `concurrency=1..128` or Python values -> checked axes; ranges are geometric."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import exp, isfinite, log, prod
 from typing import Any

@@ -1,7 +1,5 @@
 """A user's own machine: numbers of its A/B runs in a private file, without prompts or names."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

@@ -2,8 +2,6 @@
 machine file and both arms, the verdict and the quality check; no names, hosts, paths or prompts.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a user's files were measured on: options, then the launch that ran, then the files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Arms of one campaign at one point make a group; acceptance is marked as forced, never learned from.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

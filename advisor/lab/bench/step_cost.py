@@ -6,8 +6,6 @@ start each. Points are objects with the fields of `TimedPoint`, or lists in thei
 keeps its rows in a JSON-lines file, so that a second call does only what is missing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

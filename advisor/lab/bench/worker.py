@@ -3,8 +3,6 @@
 Weights are random and acceptance is synthetic: rows are step *costs*.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

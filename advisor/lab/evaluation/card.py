@@ -1,7 +1,5 @@
 """The model card, models/speedup.md: words from card.md.j2, tables from `tables` and `targets`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Each source is left out by itself (a community table rig by rig); stated accepta
 ("known") or ignored everywhere ("unknown").
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

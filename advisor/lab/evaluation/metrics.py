@@ -1,7 +1,5 @@
 """Scores of log speed-ups, averaged over groups (what was left out) unless a name says pooled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

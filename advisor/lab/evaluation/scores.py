@@ -1,7 +1,5 @@
 """The card's numbers from left-out predictions: artefact and card take them from here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

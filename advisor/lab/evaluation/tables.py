@@ -1,7 +1,5 @@
 """The model card's tables: lists of lines of cells, which the template sets."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.lab.arrays import Flags, Floats, Words

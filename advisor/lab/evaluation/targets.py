@@ -1,7 +1,5 @@
 """The table of targets of the model card, and the numbers in words that all its tables share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.lab.arrays import Flags, Floats, Words

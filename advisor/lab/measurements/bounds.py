@@ -2,8 +2,6 @@
 from a cache, another quantisation, or a rate of something else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The columns of measured runs and of acceptance rows. Empty means "not published", never 0."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field

@@ -1,7 +1,5 @@
 """The measurements folder as a whole: `advisor data check`, `add` and `index`."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

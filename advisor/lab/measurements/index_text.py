@@ -1,7 +1,5 @@
 """The index of measured runs as text, and what a run tells beside its own columns."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ Under `knowledge/measurements/`: `runs/SOURCE.csv` (an arm a row), `acceptance/S
 position), `sources/SOURCE.yaml` (who, when, how, hashes). Rows are superseded, never edited.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

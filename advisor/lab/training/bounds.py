@@ -1,7 +1,5 @@
 """What a decision compares P(gain) with, chosen from predictions of left-out sources."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

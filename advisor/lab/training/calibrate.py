@@ -2,8 +2,6 @@
 posteriori fit by Gauss-Newton steps with one shared Jacobian and an effect of each source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

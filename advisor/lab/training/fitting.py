@@ -1,7 +1,5 @@
 """Fit the model: acceptance, constants of physics, and the cells that were measured."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The same work for every fold, one forked process for each core; one by one if not on Linux."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

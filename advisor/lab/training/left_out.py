@@ -1,7 +1,5 @@
 """Predictions of measured rows by models fitted to the other groups of sources."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

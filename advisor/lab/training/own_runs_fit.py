@@ -4,8 +4,6 @@ three arms are taken as own runs, absolute errors on the other half are summed.
 Likelihood is not used: misses have heavy tails.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

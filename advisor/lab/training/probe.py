@@ -1,7 +1,5 @@
 """Freshness by behaviour: what the shipped model predicts for a fixed probe of measured runs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

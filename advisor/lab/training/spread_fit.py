@@ -1,7 +1,5 @@
 """Spread, intervals and chances of a gain from left-out errors, by scikit-learn."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """rows -> estimator -> models/speedup.json. Deterministic."""
 
-from __future__ import annotations
-
 import json
 from contextlib import AbstractContextManager
 from pathlib import Path

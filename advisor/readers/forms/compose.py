@@ -1,7 +1,5 @@
 """docker-compose files: services, interpolation, anchors, `extends`."""
 
-from __future__ import annotations
-
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.devices import ask_devices
 from advisor.readers.docker_run import set_option

@@ -1,7 +1,5 @@
 """Dockerfiles: FROM, ENV, ENTRYPOINT and CMD of the last stage."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Texts inside others: fenced blocks of Markdown, here-documents, values of a ConfigMap."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kubernetes: workloads, Helm values, LLMKube, KServe, KubeAI; and any YAML with containers."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

@@ -2,8 +2,6 @@
 (make, just, PowerShell, Nix, Terraform). A name that is set to one value stands for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Mappings that are told by their keys, among them llama-swap's config.yaml with its macros."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

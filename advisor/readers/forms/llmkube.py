@@ -1,7 +1,5 @@
 """LLMKube's own fields for engines' options; what llm-d's chart and KServe's server add."""
 
-from __future__ import annotations
-
 import re
 
 from advisor import engines

@@ -1,7 +1,5 @@
 """The function of Modal that holds a server: its GPUs and its port."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Python programs, never run: keywords of `LLM(...)` and its like, argument lists, commands."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

@@ -1,7 +1,5 @@
 """YAML and JSON files, each document by its kind; engines' own settings, and Ray Serve's."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

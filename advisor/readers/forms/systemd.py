@@ -1,7 +1,5 @@
 """systemd units (ExecStart, Environment) and Podman Quadlets ([Container] Image, Exec)."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

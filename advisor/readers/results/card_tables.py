@@ -1,7 +1,5 @@
 """The public table of A/B runs with a card a row: `| Card | Baseline | With flag | n-max |`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -2,8 +2,6 @@
 it is JSON, JSON lines or the YAML of a report. Raises `Unreadable` in one sentence.
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import json

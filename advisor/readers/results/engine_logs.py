@@ -3,8 +3,6 @@ Windows of vLLM and lines of SGLang are averaged where requests ran; llama-serve
 request, and its `statistics` are cumulative: the last counts.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Iterable

@@ -2,8 +2,6 @@
 scrapes.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -3,8 +3,6 @@ stands and in what unit. A place is keys joined by " > "; of several the first w
 "{}" stands for the client's word of a statistic.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

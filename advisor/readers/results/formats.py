@@ -1,7 +1,5 @@
 """Which reader takes a file: the one whose marks its content has, and never two."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What `advisor bench run` writes: JSON lines, a header, then a record a request as it ends."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The power of this machine's cards while a server is measured, as nvidia-smi tells it."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import shutil

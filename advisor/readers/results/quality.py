@@ -2,8 +2,6 @@
 together, so that the engine's own noise is known; more differences than that are an alarm.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 

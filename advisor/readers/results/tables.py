@@ -1,7 +1,5 @@
 """Tables within a text: CSV, also as a spreadsheet saves it again, and Markdown."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 decides is followed, of any other the first branch is read.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 `define NAME` and `endef`, with the arguments in place of `$(1)`, `$(2)`, ...
 """
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

@@ -1,7 +1,5 @@
 """What a node of a Python program's syntax tree is: a name, a text of pieces, a dictionary."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 

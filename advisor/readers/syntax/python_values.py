@@ -1,7 +1,5 @@
 """What an expression of a Python program comes to, as far as the file holds it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

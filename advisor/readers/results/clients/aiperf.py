@@ -1,7 +1,5 @@
 """The JSON of AIPerf and of GenAI-Perf; its `inter_token_latency` is our TPOT."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from advisor.readers.results.fields import (

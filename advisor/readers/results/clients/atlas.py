@@ -1,7 +1,5 @@
 """The result files of atlas-bench (inference-atlas); the server's arguments say its drafts."""
 
-from __future__ import annotations
-
 from advisor.readers.results.fields import FileLayout, Row, number_at, part_at, text_at
 from advisor.readers.results.run import BenchmarkRun
 

@@ -2,8 +2,6 @@
 whose generation speeds leave the prompt's time out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 "package latency" of the other count the first token's wait: our TPOT leaves it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 without acceptance it may be a run without speculation or a server without /metrics.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

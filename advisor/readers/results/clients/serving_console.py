@@ -2,8 +2,6 @@
 asked for is read from the command line or the Namespace above it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any
