@@ -379,40 +379,24 @@ def test_a_fork_that_is_read_as_another_engine_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "repository"),
-    [
-        ("qwen3.5-4b", "z-lab/Qwen3.5-4B-DFlash"),
-        ("qwen3.5-9b", "z-lab/Qwen3.5-9B-DFlash"),
-        ("qwen3.5-27b", "z-lab/Qwen3.5-27B-DFlash"),
-        ("qwen3.5-35b-a3b", "z-lab/Qwen3.5-35B-A3B-DFlash"),
-        ("qwen3.5-122b-a10b", "z-lab/Qwen3.5-122B-A10B-DFlash"),
-        ("qwen3-coder-next", "z-lab/Qwen3-Coder-Next-DFlash"),
-        ("qwen3-coder-30b-a3b", "z-lab/Qwen3-Coder-30B-A3B-DFlash"),
-    ],
-)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_block_drafters_of_the_published_table_can_be_asked_for(
-    engine: str, model: str, repository: str
-) -> None:
-    """Each stands in the README that lists them (z-lab/dflash)."""
-    candidate = recommend(engine=engine, model=model, method="dflash", gpus=4).candidate
-    assert (candidate.method, candidate.draft_model) == ("dflash", repository)
-
-
-@pytest.mark.parametrize(
-    ("model", "method", "repository"),
-    [
-        ("nvidia/MiniMax-M3-NVFP4", "eagle3", "Inferact/MiniMax-M3-EAGLE3"),
-        ("minimax-m2.5", "eagle3", "thoughtworks/MiniMax-M2.5-Eagle3"),
-        ("qwen3-vl-235b-a22b", "eagle3",
-         "RedHatAI/Qwen3-VL-235B-A22B-Instruct-speculator.eagle3"),
+    ("asked", "method", "repository"),
+    [  # each stands in the README that lists them (z-lab/dflash)
+        *((f"model={name.lower()} engine={engine} method=dflash gpus=4", "dflash",
+           f"z-lab/{name}-DFlash")
+          for engine in ENGINES
+          for name in ("Qwen3.5-4B", "Qwen3.5-9B", "Qwen3.5-27B", "Qwen3.5-35B-A3B",
+                       "Qwen3.5-122B-A10B", "Qwen3-Coder-Next", "Qwen3-Coder-30B-A3B")),
+        # vllm-project/recipes; MiniMax-M3 gained 2.1x to 2.4x with its own on B200 and B300, M2.5
+        # up to 1.79x on MI355X (vLLM blog, 2026-07-13)
+        *((f"model={name} engine=vllm hardware=b200 gpus=8", "eagle3", repository)
+          for name, repository in (
+              ("nvidia/MiniMax-M3-NVFP4", "Inferact/MiniMax-M3-EAGLE3"),
+              ("minimax-m2.5", "thoughtworks/MiniMax-M2.5-Eagle3"),
+              ("qwen3-vl-235b-a22b", "RedHatAI/Qwen3-VL-235B-A22B-Instruct-speculator.eagle3"))),
     ],
 )  # fmt: skip
-def test_drafters_of_the_recipes_are_proposed(model: str, method: str, repository: str) -> None:
-    """vllm-project/recipes; MiniMax-M3 gained 2.1x to 2.4x with its own on B200 and B300, M2.5 up
-    to 1.79x on MI355X (vLLM blog, 2026-07-13).
-    """
-    candidate = recommend(engine="vllm", model=model, hardware="b200", gpus=8).candidate
+def test_published_drafters_are_proposed(asked: str, method: str, repository: str) -> None:
+    candidate = recommend(**fields(asked)).candidate
     assert (candidate.method, candidate.draft_model) == (method, repository)
 
 

@@ -106,56 +106,36 @@ def test_or_refused_in_one_sentence(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "name", "count"),
-    [
-        ("2x3090", "3090", 2),
-        ("3090x2", "3090", 2),
-        ("5090 x4", "5090", 4),
-        ("4 x a100 80gb", "a100 80gb", 4),
-        ("dual 3090", "3090", 2),
-        ("h200x8", "h200", 8),
-        ("rtx 3090 x2", "rtx 3090", 2),
-        ("mi300x", "mi300x", None),
-        ("8x MI355X", "MI355X", 8),
-        ("ryzen ai max 395", "ryzen ai max 395", None),
-        ("0x3090", "0x3090", None),
-    ],
-)
-def test_the_number_of_gpus_is_apart(said: str, name: str, count: int | None) -> None:
-    assert split_count(said) == (name, count)
+    ("said", "parts"),
+    [("2x3090", ("3090", 2)), ("3090x2", ("3090", 2)), ("5090 x4", ("5090", 4)),
+     ("4 x a100 80gb", ("a100 80gb", 4)), ("dual 3090", ("3090", 2)), ("h200x8", ("h200", 8)),
+     ("rtx 3090 x2", ("rtx 3090", 2)), ("mi300x", ("mi300x", None)), ("8x MI355X", ("MI355X", 8)),
+     ("ryzen ai max 395", ("ryzen ai max 395", None)), ("0x3090", ("0x3090", None))],
+)  # fmt: skip
+def test_the_number_of_gpus_is_apart(said: str, parts: tuple[str, int | None]) -> None:
+    assert split_count(said) == parts
 
 
 @pytest.mark.parametrize(
     ("said", "ident"),
-    [
-        ("4090 24gb", "rtx4090"),
-        ("h100 pcie 80gb", "h100-pcie"),
-        ("a100 40GB", "a100-40gb"),
-        ("mac studio m2 ultra 192gb", "apple-m2-ultra"),
-        ("macbook pro m4 max", "apple-m4-max"),
-        ("M2 Ultra 192", "apple-m2-ultra"),
-        ("mac studio m3 ultra 512", "apple-m3-ultra"),
-        ("M4 Pro 48GB", "apple-m4-pro"),
-    ],
-)
+    [("4090 24gb", "rtx4090"), ("h100 pcie 80gb", "h100-pcie"), ("a100 40GB", "a100-40gb"),
+     ("mac studio m2 ultra 192gb", "apple-m2-ultra"), ("macbook pro m4 max", "apple-m4-max"),
+     ("M2 Ultra 192", "apple-m2-ultra"), ("mac studio m3 ultra 512", "apple-m3-ultra"),
+     ("M4 Pro 48GB", "apple-m4-pro")],
+)  # fmt: skip
 def test_a_size_that_fits_is_left_out(said: str, ident: str) -> None:
     assert knowledge.hardware(strip_size(said)).id == ident
 
 
 @pytest.mark.parametrize(
-    ("said", "name", "version"),
-    [
-        ("vllm", "vllm", ""),
-        ("vllm@0.25.1", "vllm", "0.25.1"),
-        ("vLLM==0.25.1", "vLLM", "0.25.1"),
-        ("vllm/vllm-openai:v0.25.1", "vllm", "v0.25.1"),
-        ("lmsysorg/sglang:v0.5.12-cu129", "sglang", "v0.5.12-cu129"),
-        ("llama.cpp b9976", "llama.cpp", "b9976"),
-        ("no such 1.0", "no such 1.0", ""),
-    ],
-)
-def test_an_engine_and_its_release(said: str, name: str, version: str) -> None:
-    assert split_engine(said) == (name, version)
+    ("said", "parts"),
+    [("vllm", ("vllm", "")), ("vllm@0.25.1", ("vllm", "0.25.1")),
+     ("vLLM==0.25.1", ("vLLM", "0.25.1")), ("vllm/vllm-openai:v0.25.1", ("vllm", "v0.25.1")),
+     ("lmsysorg/sglang:v0.5.12-cu129", ("sglang", "v0.5.12-cu129")),
+     ("llama.cpp b9976", ("llama.cpp", "b9976")), ("no such 1.0", ("no such 1.0", ""))],
+)  # fmt: skip
+def test_an_engine_and_its_release(said: str, parts: tuple[str, str]) -> None:
+    assert split_engine(said) == parts
 
 
 def test_numbers_are_the_same_number() -> None:

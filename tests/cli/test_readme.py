@@ -41,7 +41,6 @@ def test_its_commands_parse(call: str) -> None:
     assert words[1] in COMMANDS
     with click.Context(cli, info_name="advisor") as above:
         command = cli.get_command(above, words[1])
-        assert command is not None
         command.make_context(
             words[1], words[2:], parent=above, resilient_parsing="validate" in words
         )

@@ -20,6 +20,11 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return output
 
 
+def detect_names() -> tuple[str, int]:
+    hw, count = detect()
+    return hw.id, count
+
+
 @pytest.mark.parametrize(
     ("printed", "ident", "count"),
     [
@@ -98,16 +103,12 @@ def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
 )  # fmt: skip
 def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
     bare["rocm-smi"] = printed
-    hw, found = detect()
-    assert (hw.id, found) == (ident, count)
+    assert detect_names() == (ident, count)
 
 
-def test_nothing_found_says_what_to_do(bare: dict[str, str]) -> None:
+def test_nothing_found_says_what_to_do_and_an_unknown_card_is_named(bare: dict[str, str]) -> None:
     with pytest.raises(AdvisorError, match=r"no accelerator found.*--hw"):
         detect()
-
-
-def test_an_unknown_card_is_named(bare: dict[str, str]) -> None:
     bare["nvidia-smi"] = "NVIDIA Frobnicator 9000, 8192\n"
     with pytest.raises(AdvisorError, match="Frobnicator 9000"):
         detect()

@@ -103,7 +103,6 @@ def test_what_others_measured_is_told_with_its_median(name: str) -> None:
 @pytest.mark.parametrize("name", ["ling-2.6-1t", "ring-2.6-1t"])
 def test_commands_agree_that_a_head_may_be_there(name: str, tmp_path: object) -> None:
     repository = store.checkpoint(store.llm(name), "fp8", "vllm", "none")
-    assert repository is not None
     spec = '{"method":"mtp","num_speculative_tokens":1}'
     file = f"{tmp_path}/launch.sh"
     with open(file, "w", encoding="utf-8") as out:

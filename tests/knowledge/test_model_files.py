@@ -189,7 +189,6 @@ def test_a_model_keeps_the_quantisation_of_its_own_file(
         made = store.llm(config(tmp_path, fields | more))
         assert [one.quant for one in made.checkpoints] == [quant]
     advice = recommend(hardware="b200", gpus=2, model=str(tmp_path), engine="vllm", what_if=False)
-    assert advice.facts.quant is not None
     if quant == "bf16":  # which the engine may quantise while it loads
         assert advice.facts.quant.id in ("bf16", "fp8")
     else:

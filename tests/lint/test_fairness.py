@@ -111,13 +111,27 @@ def test_pods_with_devices_of_their_own_do_not_add_up() -> None:
     assert len(report.launches) == 2 and "SD306" not in {f.code for f in report.findings}
 
 
-def test_profiles_of_a_compose_file_are_started_one_at_a_time() -> None:
-    service = (
-        "  {name}:\n    profiles: [{name}]\n    image: vllm/vllm-openai:v0.25.1\n"
-        "    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9\n"
-    )
-    text = "services:\n" + "".join(service.format(name=name) for name in ("a", "b", "c"))
-    report = validate(text=text, name="compose.yaml")
+SERVICE = """  {n}:
+    profiles: [{n}]
+    image: vllm/vllm-openai:v0.25.1
+    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9
+"""
+CHART = """    - {{name: {n}, repository: vllm/vllm-openai, tag: v0.25.1, modelURL: Qwen/Qwen3-8B,
+       requestGPU: 1, vllmConfig: {{extraArgs: ['--gpu-memory-utilization', '0.9']}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "each"),
+    [
+        ("compose.yaml", "services:\n", SERVICE),  # profiles are started one at a time
+        ("values.yaml", "servingEngineSpec:\n  modelSpec:\n", CHART),
+    ],
+)
+def test_shares_of_servers_that_are_not_beside_each_other_do_not_add_up(
+    name: str, head: str, each: str
+) -> None:
+    report = validate(text=head + "".join(each.format(n=n) for n in "abc"), name=name)
     assert len(report.launches) == 3 and "SD306" not in {f.code for f in report.findings}
 
 
@@ -181,41 +195,30 @@ def test_a_tag_inside_a_catalogued_minor_is_pinned(tag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "said"),
+    ("image", "launch", "code", "said"),
     [
-        ("vllm/vllm-openai@sha256:" + "a" * 64, "digest"),
-        ("ghcr.io/acme/vllm-gb10:7", "assuming that ghcr.io/acme/vllm-gb10"),
-        ("nvcr.io/nvidia/vllm:25.09-py3", "assuming that nvcr.io/nvidia/vllm"),
-        ("rocm/vllm-dev:nightly", "assuming that rocm/vllm-dev"),
-        ("vllm/vllm-openai:nightly", "assuming that nightly"),
+        *((image, "vllm serve M --max-num-sqes 8", "SD101", said)
+          for image, said in (
+              ("vllm/vllm-openai@sha256:" + "a" * 64, "digest"),
+              ("ghcr.io/acme/vllm-gb10:7", "assuming that ghcr.io/acme/vllm-gb10"),
+              ("nvcr.io/nvidia/vllm:25.09-py3", "assuming that nvcr.io/nvidia/vllm"),
+              ("rocm/vllm-dev:nightly", "assuming that rocm/vllm-dev"),
+              ("vllm/vllm-openai:nightly", "assuming that nightly"))),
+        *(("ghcr.io/acme/vllm-own:7", f"vllm serve M {option}", code, meant)
+          for option, code, meant in (
+              ("--dtype fp16", "SD107", "float16"), ("--dtype bf16", "SD107", "bfloat16"),
+              ("--distributed-executor-backend multiprocessing", "SD107", "mp"),
+              ('--kv-transfer-config \'{"kv_role":"consumer"}\'', "SD131", "kv_consumer"))),
+        ("ghcr.io/acme/sglang-own:7",
+         "python3 -m sglang.launch_server --model-path M --dtype bf16", "SD107", "bfloat16"),
     ],
-)
-def test_a_slip_on_another_build_is_an_error_that_says_what_is_assumed(
-    image: str, said: str
+)  # fmt: skip
+def test_a_slip_on_another_build_is_an_error_that_says_what_is_assumed_or_meant(
+    image: str, launch: str, code: str, said: str
 ) -> None:
-    text = f"docker run {image} vllm serve Qwen/Qwen3-8B --max-num-sqes 8\n"
-    (found,) = (f for f in validate(text=text).findings if f.code == "SD101")
+    text = f"docker run {image} {launch.replace(' M ', ' Qwen/Qwen3-8B ')}\n"
+    (found,) = (f for f in validate(text=text).findings if f.code == code)
     assert found.severity == "error" and said in found.message
-
-
-@pytest.mark.parametrize(
-    ("launch", "code", "meant"),
-    [
-        ("vllm serve M --dtype fp16", "SD107", "float16"),
-        ("vllm serve M --dtype bf16", "SD107", "bfloat16"),
-        ("vllm serve M --distributed-executor-backend multiprocessing", "SD107", "mp"),
-        ('vllm serve M --kv-transfer-config \'{"kv_role":"consumer"}\'', "SD131", "kv_consumer"),
-        ("python3 -m sglang.launch_server --model-path M --dtype bf16", "SD107", "bfloat16"),
-    ],
-)
-def test_another_name_of_a_value_is_an_error_on_another_build_too(
-    launch: str, code: str, meant: str
-) -> None:
-    text = f"docker run ghcr.io/acme/{'vllm' if 'vllm' in launch else 'sglang'}-own:7 {launch}\n"
-    (found,) = (
-        f for f in validate(text=text.replace(" M", " Qwen/Qwen3-8B")).findings if f.code == code
-    )
-    assert found.severity == "error" and meant in found.message
 
 
 # ---------------------------------------------------------------- fixes that break
@@ -239,17 +242,6 @@ def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
 
 
 # ---------------------------------------------------------------- of public files, each once
-
-
-def test_models_of_a_chart_do_not_add_up() -> None:
-    model = (
-        "    - {{name: {n}, repository: vllm/vllm-openai, tag: v0.25.1, modelURL: "
-        "Qwen/Qwen3-8B, requestGPU: 1, vllmConfig: {{extraArgs: ['--gpu-memory-utilization', "
-        "'0.9']}}}}\n"
-    )
-    text = "servingEngineSpec:\n  modelSpec:\n" + "".join(model.format(n=n) for n in "ab")
-    report = validate(text=text, name="values.yaml")
-    assert len(report.launches) == 2 and "SD306" not in {f.code for f in report.findings}
 
 
 def test_json_of_unknown_variables_is_not_judged() -> None:

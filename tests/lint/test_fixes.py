@@ -26,7 +26,6 @@ def finding(source: SourceText, *edits: Edit, safe: bool = True) -> Finding:
 
 
 def flag_edit(flag: Flag, text: str, file: str) -> Edit:
-    assert flag.span is not None
     return Edit(file=file, start=flag.span.start, end=flag.span.end, text=text)
 
 
@@ -262,7 +261,6 @@ def test_the_line_above_lost_options_goes_on(text: str, sign: str, joined: str |
     about = {"code": "SD126", "severity": "error", "message": "m", "file": "-", "line": line}
     lost = Finding(**about, fix=Fix(text=f"end with {sign}"))
     found = continue_line(source, lost)
-    assert found.fix is not None
     edits = found.fix.edits
     assert [text[: one.start] + one.text + text[one.end :] for one in edits] == [
         text for text in (joined,) if text is not None

@@ -171,7 +171,6 @@ def test_the_faster_of_two_drafters_is_kept() -> None:
     (one,) = validate(
         text, hw="rtx-pro-6000", concurrency=1, ctx=2048, workload="code", changes=True
     ).launches
-    assert one.change is not None
     assert "method" not in {name for name, *_ in one.change.fields}
     assert dict(one.change.ratios)["output_tok_s"] > 1
 

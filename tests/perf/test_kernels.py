@@ -44,24 +44,13 @@ def test_the_vector_kernel_ends_where_the_dispatch_says(
 
 
 def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
-    metal, cuda = (
-        fill_points("apple-m1-max", "q4_k_m", model="qwen3.6-35b-a3b"),
-        fill_points("rtx3090", "q4_k_m", model="qwen3.6-35b-a3b"),
-    )
-    one = np.ones(1)
-    experts = {
-        name: [
-            float(
-                physics.step_seconds(
-                    p, Constants(), one, one * n, True, one * 600
-                ).distinct_experts[0]
-            )
-            for n in (8, 16)
-        ]
-        for name, p in (("metal", metal), ("cuda", cuda))
-    }
-    assert experts["metal"] == [64.0, 128.0]
-    assert experts["cuda"][0] == 64.0 and experts["cuda"][1] < 128.0
+    def experts(hardware: str, tokens: int) -> float:
+        p, one = fill_points(hardware, "q4_k_m", model="qwen3.6-35b-a3b"), np.ones(1)
+        terms = physics.step_seconds(p, Constants(), one, one * tokens, True, one * 600)
+        return float(terms.distinct_experts[0])
+
+    assert [experts("apple-m1-max", n) for n in (8, 16)] == [64.0, 128.0]
+    assert experts("rtx3090", 8) == 64.0 and experts("rtx3090", 16) < 128.0
 
 
 def test_metal_has_no_kernel_of_few_tokens_for_i_quants() -> None:

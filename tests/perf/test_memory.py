@@ -42,7 +42,6 @@ def test_gb10_bill() -> None:
     off, on = memory.bill(known, plan(**GB10)), memory.bill(known, plan(2, **GB10))
     assert off.kv_tokens == pytest.approx(360_000, rel=0.04)
     assert on.kv_tokens == pytest.approx(323_456, rel=0.04)
-    assert on.kv_tokens_lost is not None and off.kv_tokens is not None
     assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.10, abs=0.03)
 
 
@@ -82,7 +81,6 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
         memory.bill(known, plan(engine=engine, max_num_seqs=8, max_model_len=n))
         for n in (4096, 8192)
     )
-    assert short.kv_tokens is not None and long.kv_tokens is not None
     token = kv_sizes.bytes_per_token(known.shape, None) or 0.0
     if (
         engine != "llama-server"
@@ -155,7 +153,6 @@ def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str,
     usable, shape, quant = device.usable_gib(made.facts), made.facts.shape, made.facts.quant
     assert usable is not None and shape is not None and quant is not None
     for one in (made.plan, made.candidate):
-        assert one is not None and one.memory_fraction is not None
         assert (1 - one.memory_fraction) * usable >= memory.outside_gib(
             made.facts, one, shape, quant
         )
@@ -247,7 +244,6 @@ ONE_COUNT = (
 def test_bill_estimate_and_rules_count_the_same_requests(asked: dict[str, Any]) -> None:
     """Once 14, 22 and 21 for the same question."""
     advice = recommend(**asked)
-    assert advice.estimate is not None and advice.candidate is not None
     bill, terms = advice.estimate.memory, advice.estimate.terms
     assert bill is not None and bill.requests and bill.requests_without
     asked_each = -(-advice.request.concurrency // advice.candidate.dp)
@@ -292,7 +288,6 @@ def test_each_kind_of_memory_has_its_usable_share() -> None:
         0.75 * apple.memory_gb.value
     )
     gb10 = cards["gb10"].model_copy(update={"memory_reported_mib": None})
-    assert gb10.memory_gb is not None
     assert device.usable_gib(Facts(hardware=gb10)) == pytest.approx(0.935 * gb10.memory_gb.value)
     assert device.usable_gib(Facts()) is None
 

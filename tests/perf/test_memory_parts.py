@@ -69,7 +69,6 @@ def test_what_one_request_lacks(tp: int) -> None:
     assert known.shape is not None
     token = kv_sizes.bytes_per_token(known.shape, None)
     left = memory.left_gib(made)
-    assert token is not None and left is not None
     one = length * token * kv_sizes.copies(known.shape, asked) / GIB / tp
     assert made.fits is False and made.short_gib == pytest.approx(one - left, abs=0.006)
 
@@ -125,7 +124,6 @@ def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
     hardware: str, engine: str
 ) -> None:
     known = facts(hardware, "bf16", DENSE)
-    assert known.shape is not None
     blind = known.model_copy(
         update={"shape": known.shape.model_copy(update={"kv_elems_per_token": None})}
     )
@@ -172,7 +170,6 @@ def test_vllm_reported_whole_groups_up_to_0_19() -> None:
 
 def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
     known = facts("h200", "fp8", "gemma-4-31b", gpus=8)
-    assert known.shape is not None
     few = known.shape.model_copy(update={"swa_kv_heads": 4, "kv_heads": 8})
     asked = plan(tp=8, max_model_len=8_192)
     made = memory.bill(known.model_copy(update={"shape": few}), asked)
@@ -200,7 +197,6 @@ def test_a_shortage_of_less_than_a_gibibyte_is_told() -> None:
     made = memory.bill(known, plan(max_model_len=8_192))
     token = kv_sizes.bytes_per_token(known.shape, None)  # type: ignore[arg-type]
     left = memory.left_gib(made)
-    assert token is not None and left is not None
     length = int((left + 0.5) * GIB / token)
     short = memory.bill(known, plan(max_model_len=length))
     assert short.fits is False and short.short_gib == pytest.approx(0.5, abs=0.006)
@@ -254,7 +250,6 @@ def test_experts_in_system_memory_leave_the_bill(
 @pytest.mark.parametrize(("sees", "gib"), [(True, memory.VISION_GIB), (False, 0.0)])
 def test_a_model_that_sees_pays_for_its_encoder(sees: bool, gib: float) -> None:
     asked = facts_for_request(Request(hardware="h100", model="qwen3.6-35b-a3b", engine="vllm"))
-    assert asked.model is not None
     made, text = (
         memory.bill(
             asked.model_copy(update={"model": asked.model.model_copy(update={"multimodal": eyes})}),

@@ -109,7 +109,7 @@ def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> N
 
 
 @pytest.mark.parametrize(
-    "change,says",
+    ("change", "says"),
     [
         ({"speedup_metric": ""}, "speedup_metric"),
         ({"speedup_metric": "latency"}, "speedup_metric"),
@@ -117,41 +117,29 @@ def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> N
         ({"spec_method": "medusa-7"}, "spec_method"),
         ({"model": "zzz", "total_params_b": ""}, "model"),
         ({"model": "", "total_params_b": "-3"}, "model"),
+        *(
+            ({column: cell}, f"{column} '{cell}' is not {wanted}; ")
+            for wanted, column, *words in (
+                ("a number above 0", "concurrency", "-5", "abc", "1,000", "0"),
+                ("a whole number from 0 to 256", "k", "-3", "1000000", "1.5"),
+                ("a number above 0", "output_tokens", "inf"),
+                ("a number of at least 0", "temperature", "hot"),
+                ("a number from 0 to 1", "prefix_share", "80"),
+                ("a number from 0 to 1", "acceptance_rate", "1.2"),
+                ("a number of at least 1", "acceptance_length", "0.4"),
+                ("on or off", "prefix_caching", "maybe"),
+                ("on or off", "is_moe", "perhaps"),
+                ("a number above 0", "total_params_b", "35B"),
+                ("a number above 0", "active_params_b", "-3"),
+            )
+            for cell in words
+        ),
     ],
 )
-def test_row_errors(change: dict[str, str], says: str) -> None:
+def test_a_row_that_cannot_be_read_is_an_error(change: dict[str, str], says: str) -> None:
     points, errors = encode_rows.from_rows([{**ROW, **change}, ROW])
-    assert errors[0] is not None and says in errors[0]
-    assert errors[1] is None
-    assert len(points) == 2
-
-
-@pytest.mark.parametrize(
-    "column,cell,wanted",
-    [
-        ("concurrency", "-5", "a number above 0"),
-        ("concurrency", "abc", "a number above 0"),
-        ("concurrency", "1,000", "a number above 0"),
-        ("concurrency", "0", "a number above 0"),
-        ("k", "-3", "a whole number from 0 to 256"),
-        ("k", "1000000", "a whole number from 0 to 256"),
-        ("k", "1.5", "a whole number from 0 to 256"),
-        ("output_tokens", "inf", "a number above 0"),
-        ("temperature", "hot", "a number of at least 0"),
-        ("prefix_share", "80", "a number from 0 to 1"),
-        ("acceptance_rate", "1.2", "a number from 0 to 1"),
-        ("acceptance_length", "0.4", "a number of at least 1"),
-        ("prefix_caching", "maybe", "on or off"),
-        ("is_moe", "perhaps", "on or off"),
-        ("total_params_b", "35B", "a number above 0"),
-        ("active_params_b", "-3", "a number above 0"),
-    ],
-)
-def test_a_cell_that_is_no_such_number_is_an_error(column: str, cell: str, wanted: str) -> None:
-    points, errors = encode_rows.from_rows([{**ROW, column: cell}, ROW])
-    assert errors[0] is not None and errors[0].startswith(f"{column} '{cell}' is not {wanted}; ")
-    assert errors[1] is None
-    assert len(points) == 2
+    assert says in errors[0] and (";" not in says or errors[0].startswith(says))
+    assert errors[1] is None and len(points) == 2
 
 
 @pytest.mark.parametrize(

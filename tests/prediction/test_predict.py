@@ -422,7 +422,6 @@ def test_every_reader_gets_what_the_text_says() -> None:
     hardware = "gb10"
     asked = ("--hw", hardware, "--concurrency", "16")
     advice = recommend(Request(hardware=hardware, concurrency=16))
-    assert advice.estimate is not None
     told = advice.estimate.ttft_ms.predictable
     line = next(row for row in _run("recommend", *asked).splitlines() if row.startswith("TTFT"))
     assert ("not predictable" in line) is not told

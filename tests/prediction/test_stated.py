@@ -55,7 +55,6 @@ def estimates_of(ks: tuple[int, ...], **asked: Any) -> list[Estimate]:
     """Of plans with MTP at these k."""
     bare = {name: asked[name] for name in asked if not name.startswith("acceptance")}
     plan = recommend(**bare).candidate
-    assert plan is not None
     facts = bare_facts(Request(**asked))
     return estimate(facts, [plan.model_copy(update={"k": k}) for k in ks])
 

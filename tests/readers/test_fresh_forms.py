@@ -417,7 +417,6 @@ spec:
     launch, decode = read_text(text, "a.yaml").launches
     length = launch.flag("--max-model-len")
     assert (launch.model, launch.form, decode.model) == ("Qwen/Qwen3-8B", "ray-serve", "b")
-    assert length is not None and length.value_span is not None
     assert text[length.value_span.start : length.value_span.end] == "8192"
 
 
@@ -438,7 +437,6 @@ def other():
     subprocess.Popen("vllm serve Qwen/Qwen3-8B --port 8001", shell=True)
 """
     first, second = sorted(read_text(text, "a.py").launches, key=lambda one: one.line)
-    assert first.container is not None and second.container is not None
     assert (first.container.gpus, second.container.gpus) == ("2", "1")
     assert [port.number for port in first.container.ports] == [8000]
     found = validate(text=text, name="a.py").findings

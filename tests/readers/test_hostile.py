@@ -1,5 +1,6 @@
 """Hostile input: a bounded time, one clear sentence, nothing executed, no secret shown."""
 
+import json
 import os
 import sys
 import warnings
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli_run import run
 from effort import at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,41 +50,25 @@ def bomb() -> str:
 
 def test_alias_bombs_are_shared_not_copied() -> None:
     assert read_text(bomb(), "a.yaml").launches == ()
-
-
-def test_bombs_in_places_that_are_searched() -> None:
-    lines = ["x0: &x0 {image: vllm/vllm-openai, args: [--model, m/A]}"]
+    lines = ["x0: &x0 {image: vllm/vllm-openai, args: [--model, m/A]}"]  # in searched places
     lines += [f"x{i}: &x{i} {{a: *x{i - 1}, b: *x{i - 1}, c: *x{i - 1}}}" for i in range(1, 40)]
     assert len(read_text("\n".join(lines), "a.yaml").launches) == 1
 
 
-def test_recursive_anchor() -> None:
-    assert "contains itself" in refusal("a: &a\n  b: *a\n")
-
-
-def test_merge_keys_that_bite_their_tail() -> None:
-    refusal("a: &a\n  <<: *a\nservices: *a\n")
-
-
 @pytest.mark.parametrize(
-    "text",
-    ["[" * 5000, "{a: " * 3000, "- " * 4000 + "x",
-     "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300))],
+    ("text", "said"),
+    [("a: &a\n  b: *a\n", "contains itself"), ("a: &a\n  <<: *a\nservices: *a\n", ""),
+     ("[" * 5000, ""), ("{a: " * 3000, ""), ("- " * 4000 + "x", ""),
+     ("a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300)), ""),
+     ("[" + "1," * 300_000 + "1]", "more than"),
+     *((broken, "mend") for broken in ("a: [", "services:\n\t- x: y\n: :", 'a: "',
+                                       "%YAML 9.9\n---\na: b: c", "{broken json: [}")),
+     ("HF_TOKEN: hf_QwErTyUiOpAsDfGhJkLz: x: [\n", "")],
+    ids=range(13),
 )  # fmt: skip
-def test_deep_nesting(text: str) -> None:
-    refusal(text)
-
-
-def test_too_many_nodes() -> None:
-    assert "more than" in refusal("[" + "1," * 300_000 + "1]")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a: [", "services:\n\t- x: y\n: :", 'a: "', "%YAML 9.9\n---\na: b: c", "{broken json: [}"],
-)
-def test_broken_yaml_names_the_line(text: str) -> None:
-    assert "mend" in refusal(text)
+def test_yaml_that_is_none_is_refused_without_its_line(text: str, said: str) -> None:
+    told = refusal(text)
+    assert said in told and SECRET not in told
 
 
 def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
@@ -444,35 +430,19 @@ HIDING = {
 
 @pytest.mark.parametrize("name", HIDING)
 def test_secrets_never_reach_an_output(name: str, tmp_path: Path) -> None:
-    import json
-
-    from click.testing import CliRunner
-
-    from advisor.cli.app import cli
-    from advisor.lint.validate import validate
-
     path = tmp_path / name
     path.write_text(HIDING[name])
     report = validate(str(path))
     assert report.launches
     spoken = json.dumps([one.launch.model_dump() for one in report.launches], default=str)
+    load = ("--hw", "h200", "--concurrency", "4", "--ctx", "2048")
     for form in ("text", "json", "sarif", "github"):
-        for more in (
-            (),
-            ("--diff", "--unsafe-fixes"),
-            ("--hw", "h200", "--concurrency", "4", "--ctx", "2048"),
-        ):
-            spoken += (
-                CliRunner().invoke(cli, ["validate", str(path), "--format", form, *more]).output
-            )
+        for more in ((), ("--diff", "--unsafe-fixes"), load):
+            spoken += run("validate", str(path), "--format", form, *more).out
     assert SECRET not in spoken and "hunter2" not in spoken
 
 
 def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    from advisor.cli.app import cli
-
     path = tmp_path / "a.yaml"
     path.write_text(
         "services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda-b10236\n    labels:\n"
@@ -480,13 +450,9 @@ def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
         "    command: -m /m/q.gguf -fa --jinja --api-key one2three4 five6seven8\n---\n"
         "apiVersion: v1\nkind: Secret\nstringData:\n  api_key: hunter2hunter2\n"
     )
-    output = CliRunner().invoke(cli, ["validate", str(path), "--diff"]).output
+    output = run("validate", str(path), "--diff").out
     assert "[redacted]" in output
     assert not [one for one in (SECRET, "hunter2", "one2three4", "five6") if one in output]
-
-
-def test_broken_yaml_does_not_quote_its_line() -> None:
-    assert SECRET not in refusal(f"HF_TOKEN: {SECRET}: x: [\n")
 
 
 @settings(max_examples=50)

@@ -382,7 +382,6 @@ def test_probe_and_shared_memory_of_a_deployment() -> None:
         "2}}\n      volumes:\n      - {name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}\n"
     )
     container = one(text).container
-    assert container is not None
     assert (container.startup_budget_s, container.gpus) == (210.0, "2")
     assert (container.shm_bytes, container.shm_volume) == (8 * 2**30, True)
 

@@ -44,7 +44,6 @@ def load(path: Path, name: str, empty: dict[str, dict[str, Any]]) -> Any:
         made.__dict__.update(names)
         sys.modules[module] = made
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
     module_found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module_found)
     return module_found

@@ -98,7 +98,6 @@ def settings(launch: Launch) -> dict[str, str]:
 def fill_cache(hub: Path, launch: Launch, model: Path) -> None:
     """The tiny model under the name that the launch downloads."""
     given = launch.flag("--hf-repo")
-    assert given is not None and given.value is not None
     repository, _, tag = given.value.partition(":")
     places.cache_model(hub, repository, f"tiny-{tag}.gguf", model)
 

@@ -31,7 +31,6 @@ HERE = [form for form in STARTS if "sglang" in FORMS[form].engines]
 def answer() -> Advice:
     """An answer of SGLang with a k per batch size."""
     made = recommend(hardware="h200", engine="sglang", concurrency=16, what_if=False)
-    assert made.candidate is not None
     plan = made.candidate.model_copy(update={"k": 3, "k_schedule": SCHEDULE})
     launch = launch_text(plan)
     update = {"plan": plan, "candidate": plan, "launch": launch, "launch_on": launch}

@@ -77,7 +77,6 @@ def describe_finding(finding: Finding, text: str) -> Row:
 def change(edit: Edit, text: str) -> str:
     """What an edit writes, with the word before it: `--split-mode [tensor -> layer]`."""
     before = re.search(r"\S*\s*$", text[: edit.start])
-    assert before is not None
     return f"{before[0]}[{text[edit.start : edit.end]} -> {edit.text}]".lstrip()
 
 

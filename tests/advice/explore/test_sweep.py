@@ -141,23 +141,22 @@ def test_pairs_are_measured_ones_with_a_source() -> None:
 @pytest.mark.parametrize(
     ("vary", "word"),
     [
-        ({"concurrency": []}, "needs a list"),
-        ({"concurrency": "12"}, "needs a list"),
-        ({"concurrency": [0]}, "whole number"),
-        ({"concurrency": [1.5]}, "whole number"),
-        ({"concurrency": [True]}, "whole number"),
-        ({"concurrency": [float("nan")]}, "whole number"),
-        ({"k": [-1]}, "k=-1"),
-        ({"k": [40]}, "k=40"),
-        ({"k": list(range(20))}, "more than"),
-        ({"colour": [1]}, "cannot be varied"),
+        ({"concurrency": []}, "needs a list"), ({"concurrency": "12"}, "needs a list"),
+        *(({"concurrency": [odd]}, "whole number") for odd in (0, 1.5, True, float("nan"))),
+        ({"k": [-1]}, "k=-1"), ({"k": [40]}, "k=40"), ({"k": list(range(20))}, "more than"),
+        ({"colour": [1]}, "cannot be varied"), ({"hardware": ["gb10", "h100"]}, "cannot be varied"),
         ({"concurrency": list(range(1, 60)), "ctx_tokens": list(range(1, 60))}, "of one sweep"),
-        ({"hardware": ["gb10", "h100"]}, "cannot be varied"),
+        *((text, "") for text in (
+            "", *words("k k= =1 k=1..x k=0..99"),
+            *(f"concurrency={odd}" for odd in words("9..1 1..9/1 1..1e99 1..2..3 ² nan..5")))),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_varied_is_refused_in_one_sentence(vary: Any, word: str) -> None:
-    with pytest.raises(AdvisorError, match=word) as refused:
-        sweep(GB10, vary)
+    with pytest.raises(AdvisorError, match=word or None) as refused:
+        if isinstance(vary, str):
+            axes(dict([parse_axis(vary)]))
+        else:
+            sweep(GB10, vary)
     assert "\n" not in str(refused.value)
 
 
@@ -170,17 +169,6 @@ def test_a_range_is_geometric_with_both_ends() -> None:
     assert parse_axis("concurrency=3..5")[1] == (3, 4, 5)
     assert len(parse_axis("concurrency=1..100000/7")[1]) == 7
     assert dict(axes({"ctx": [5]}).fields) == {"ctx_tokens": (5,)}
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", *words("k k= =1 k=1..x k=0..99"),
-     *(f"concurrency={range_}" for range_ in words("9..1 1..9/1 1..1e99 1..2..3 ² nan..5"))],
-)  # fmt: skip
-def test_odd_ranges_are_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(AdvisorError) as refused:
-        axes(dict([parse_axis(text)]))
-    assert "\n" not in str(refused.value)
 
 
 def test_series_holds_for_any_ends() -> None:

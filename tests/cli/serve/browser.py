@@ -71,7 +71,6 @@ def serve() -> Iterator[str]:
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     call = [sys.executable, "-c", START, "serve", "--port", "0"]
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stderr is not None
         line = process.stderr.readline()
         found = re.match(r"(http://127\.0\.0\.1:\d+)/", line)
         assert found, line

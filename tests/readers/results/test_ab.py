@@ -181,7 +181,6 @@ def test_shuffled_arms_show_no_difference_nine_times_in_ten(repeats: int) -> Non
             [run(200 * dice.lognormvariate(0, scatter)) for _ in range(repeats)] for _ in range(2)
         )
         made = arms.gain(off, on, "output_tok_s")
-        assert made is not None
         calm += made.verdict == "no difference"
     assert calm / 400 >= 0.9
 

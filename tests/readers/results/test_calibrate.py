@@ -99,7 +99,6 @@ def test_the_answer_says_what_the_runs_changed() -> None:
     load = {"concurrency": 4, "ctx_tokens": 128, "output_tokens": 100}
     plain = recommend(hardware="gb10", **load).estimate
     own = recommend(hardware="gb10", machine=machines.load("spark"), **load).estimate
-    assert plain is not None and own is not None
     old, new = plain.tpot_ms.speedup, own.tpot_ms.speedup
     assert new.p50 == pytest.approx(20.005 / 13.173, rel=0.03)
     assert log(new.p90 / new.p10) < 0.5 * log(old.p90 / old.p10)
@@ -400,7 +399,6 @@ def test_a_machine_with_own_runs_is_on_and_off_by_a_clear_sign_only() -> None:
     near = recommend(hardware="gb10", machine=machine(1.1), concurrency=4, ctx_tokens=1024,
                      output_tokens=256).estimate  # fmt: skip
     plain = recommend(hardware="gb10", **WIDE).estimate
-    assert asked is not None and near is not None and plain is not None
     assert plain.own_share == 0 <= asked.own_share < 0.19 and 0.5 < near.own_share <= 1
 
 

@@ -146,20 +146,6 @@ def test_a_report_in_yaml_is_that_in_json() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("benchmarks: &a\n- metrics: {time_to_first_token_ms: *a}\n", "aliases"),
-        ("benchmarks:\n- metrics: {time_to_first_token_ms: [}\n", "not YAML"),
-        ("benchmarks: 3\nx:\n  time_to_first_token_ms: 4\n", "no result of"),
-    ],
-)
-def test_a_broken_report_in_yaml_is_one_sentence(text: str, why: str) -> None:
-    with pytest.raises(Unreadable, match=why) as said:
-        read_document(parse("a.yaml", text.encode()))
-    assert "\n" not in str(said.value)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_one_reader_takes_a_file_and_no_reader_breaks_on_it(name: str) -> None:
     doc = load(FILES / name)
@@ -288,20 +274,6 @@ def test_two_formats_in_one_file_are_refused() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b"", "empty"), (b"\x89PNG\r\n\x1a\n\xff", "picture"), (b"hello", "no result of"),
-        (b"\x00a", "binary"), (b'{"a":' * 100, "nested deeper"), (b'[{"a": 1}', "cut off"),
-        (b'{"a": 1', "cut off"),
-    ],
-)  # fmt: skip
-def test_what_is_no_result_is_refused_in_one_sentence(data: bytes, why: str) -> None:
-    with pytest.raises(Unreadable, match=why) as refused:
-        read_document(parse("file", data))
-    assert "\n" not in str(refused.value)
-
-
 def test_impossible_values_are_named() -> None:
     row = json.loads((FILES / "vllm-serve-on.json").read_text()) | {"output_throughput": "fast"}
     with pytest.raises(Unreadable, match=r"output_throughput: .*got 'fast'"):
@@ -402,8 +374,15 @@ def test_the_load_may_stand_above_the_printed_block(above: str, found: int | Non
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("data", "why"),
     [
+        (b"", "empty"), (b"\x89PNG\r\n\x1a\n\xff", "picture"), (b"hello", "no result of"),
+        (b"\x00a", "binary"), (b'{"a":' * 100, "nested deeper"), (b'[{"a": 1}', "cut off"),
+        (b'{"a": 1', "cut off"),
+        ("benchmarks: &a\n- metrics: {time_to_first_token_ms: *a}\n", "aliases"),
+        ("benchmarks:\n- metrics: {time_to_first_token_ms: [}\n", "not YAML"),
+        ("benchmarks: 3\nx:\n  time_to_first_token_ms: 4\n", "no result of"),
+        # what lies beside a result is named
         ('{"root_group": {}, "metrics": {"http_req_duration": {"avg": 1.0}}}', "k6 counts whole"),
         ("Type,Name,Request Count,Failure Count,Average Response Time\nGET,/,1,0,2\n", "locust"),
         ('[{"Percentiles": "50%", "TTFT (ms)": 1.0}]', "give benchmark_summary.json"),
@@ -420,9 +399,9 @@ def test_the_load_may_stand_above_the_printed_block(above: str, found: int | Non
         ("| test | t/s | peak t/s | e2e_ttft (ms) |\n|---|---|---|---|\n", "--save-result"),
     ],
 )  # fmt: skip
-def test_what_lies_beside_a_result_is_named(text: str, why: str) -> None:
+def test_what_is_no_result_is_refused_in_one_sentence(data: bytes | str, why: str) -> None:
     with pytest.raises(Unreadable, match=why) as said:
-        read_document(parse("table", text.encode()))
+        read_document(parse("table", data if isinstance(data, bytes) else data.encode()))
     assert "\n" not in str(said.value)
 
 
