@@ -130,19 +130,13 @@ def config(room: Room, folder: Path) -> str:
     """What mutmut is told: of the copy in a folder all is there for the tests to read."""
     beside = sorted(path.name for path in folder.iterdir() if path.name != "advisor")
     return "\n".join(
-        [
-            "",
-            "[tool.mutmut]",
-            'source_paths = ["advisor"]',
-            f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
-            f"also_copy = {json.dumps(beside)}",
-            'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
-            '"not slow"]',
-            f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
-            "use_setproctitle = false",
-            "",
-        ]
-    )
+        ["", "[tool.mutmut]", 'source_paths = ["advisor"]',
+         f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
+         f"also_copy = {json.dumps(beside)}",
+         'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
+         '"not slow"]', f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
+         "use_setproctitle = false", ""]
+    )  # fmt: skip
 
 
 def strip_decorators(text: str) -> str:

@@ -175,7 +175,6 @@ def test_unknown_memory_limits_nobody() -> None:
     p = points({"concurrency": 64, "hardware": "unknown"},
                {"concurrency": 64, "hardware": "rtx3060"},
                {"concurrency": 40, "hardware": "unknown", "engine": "sglang"},
-               # nothing would bound the other arm
                {"concurrency": 256, "hardware": "unknown", "engine": "sglang"})  # fmt: skip
     for spec in (False, True):
         assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64, 40, 256]

@@ -193,14 +193,10 @@ COUNT = "nvidia-smi -L | wc -l"
         (f"vllm serve m/A -tp `{COUNT}` --port 1", "-", COUNT),
         (f"vllm serve m/A -tp ${{TP:-$({COUNT})}} --port 1", "-", COUNT),
         (f"A=(-tp $({COUNT}))\nvllm serve m/A ${{A[@]}} --port 1\n", "a.sh", COUNT),
-        (
-            "kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - image: i\n"
-            f"    args: [sh, -c, 'vllm serve m/A -tp $({COUNT}) --port 1']\n",
-            "a.yaml",
-            COUNT,
-        ),
+        ("kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - image: i\n"
+         f"    args: [sh, -c, 'vllm serve m/A -tp $({COUNT}) --port 1']\n", "a.yaml", COUNT),
     ],
-)
+)  # fmt: skip
 def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) -> None:
     launch = one(text, name)
     flag = launch.flag("--tensor-parallel-size")

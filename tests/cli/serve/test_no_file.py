@@ -40,17 +40,12 @@ GOOD: dict[str, Any] = {
 # The same where the field holds no name: nothing is computed beside it.
 SHORT = {**GOOD, "what": "quant=none-such", "names": "gb10,none-such", "vary": "none-such=1"}
 # How a path stands in a field: alone, as the value of an axis or of an option, in a text.
-SHAPES = (
-    "{}",
-    "model={}",
-    "{},qwen3.6-27b",
-    "model={},qwen3.6-27b",
-    "vllm serve {0} --config {0} --chat-template {0}",
-    "hardware: {0}\nmodel: {0}\nmachine: {0}\nclasses:\n  - {{name: a, concurrency: 2}}\n"
-    "  - {{name: b, concurrency: 4}}\n",
-    "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    env_file: {0}\n"
-    "    command: --model {0}\n",
-)
+SHAPES = ("{}", "model={}", "{},qwen3.6-27b", "model={},qwen3.6-27b",
+          "vllm serve {0} --config {0} --chat-template {0}",
+          "hardware: {0}\nmodel: {0}\nmachine: {0}\nclasses:\n  - {{name: a, concurrency: 2}}\n"
+          "  - {{name: b, concurrency: 4}}\n",
+          "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    env_file: {0}\n"
+          "    command: --model {0}\n")  # fmt: skip
 TEXTS = ("text", "mix", "off", "vary", "names", "what")  # fields that hold names within
 NAMES = (*TEXTS, "hw", "model", "quant", "engine", "machine", "name")
 WATCHED: list[str] = []
