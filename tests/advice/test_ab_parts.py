@@ -28,9 +28,7 @@ def run(clients: int, speed: float, **more: object) -> BenchmarkRun:
     ("alone", "many", "verdict"),
     [(200.0, 1600.0, "faster"), (50.0, 400.0, "slower"), (200.0, 400.0, "mixed")],
 )
-def test_loads_that_differ_in_their_verdict_are_mixed(
-    alone: float, many: float, verdict: str
-) -> None:
+def test_loads_of_different_verdicts_are_mixed(alone: float, many: float, verdict: str) -> None:
     off = [run(1, 100.0), run(8, 800.0)]
     about = {"acceptance": Acceptance(length=2.4), "k": 2}
     on = [run(1, alone, **about), run(8, many, **about)]
@@ -44,9 +42,7 @@ def test_a_step_is_fast_where_it_takes_a_fifth_less_than_expected(ratio: float, 
 
 
 @pytest.mark.parametrize(("speed", "advice"), [(85.0, "k="), (20.0, "turn speculation off")])
-def test_a_loss_that_another_k_makes_up_is_no_reason_to_turn_it_off(
-    speed: float, advice: str
-) -> None:
+def test_a_loss_that_another_k_makes_up_does_not_turn_it_off(speed: float, advice: str) -> None:
     """Nearly all of one draft is accepted, so that more of them gain far more than 15 %."""
     about = {"acceptance": Acceptance(length=1.95), "k": 1, "method": "mtp"}
     off, on = ([run(1, rate, **more)] * 2 for rate, more in ((100.0, {}), (speed, about)))

@@ -110,9 +110,7 @@ def test_older_releases_have_none_of_it(version: str) -> None:
 
 
 @pytest.mark.parametrize(("loads", "adaptive"), [("4..16", False), ("64..256", True)])
-def test_a_range_of_loads_is_verified_adaptively_where_it_is_surely_faster(
-    loads: str, adaptive: bool
-) -> None:
+def test_a_range_of_loads_is_verified_adaptively_where_faster(loads: str, adaptive: bool) -> None:
     """vllm#52362 again: one launch for the few requests, and one for the many."""
     ran = run("recommend", "--hw", "mi355x", "--gpus", "8", "--tp", "8", "--engine",
               "vllm@0.33.0", "--model", "deepseek-v4-flash", "--workload", "chat", "--ctx", "256",

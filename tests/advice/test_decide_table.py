@@ -173,9 +173,7 @@ def test_beyond_the_documented_k_nothing_is_on_but_some_of_it_is_worth_a_measure
 
 
 @pytest.mark.parametrize(("k", "first"), [(3, True), (1, False)])
-def test_a_limit_that_the_answer_exceeds_is_read_before_the_nearest_run(
-    k: int, first: bool
-) -> None:
+def test_a_limit_that_the_answer_exceeds_comes_before_the_nearest_run(k: int, first: bool) -> None:
     limit = finding(effect="k_max", k_max=1)
     made = decide(facts(), [OFF, at(k, limit, p_gain=UNSURE)])
     (told,) = reasons._from_rules(facts(), made.candidates[1], made)

@@ -401,9 +401,7 @@ def test_published_drafters_are_proposed(asked: str, method: str, repository: st
 
 
 @pytest.mark.parametrize(("card", "backend"), [("b200", "FLASH_ATTN"), ("mi355x", "TRITON_ATTN")])
-def test_a_drafter_gets_the_attention_that_starts_on_its_vendors_cards(
-    card: str, backend: str
-) -> None:
+def test_a_drafter_gets_the_attention_that_starts_on_a_card(card: str, backend: str) -> None:
     """FlashInfer refuses the 64 heads of MiniMax-M3's at pages of 128 (InferenceX#1742), ROCm has
     no FLASH_ATTN (recipes#740); vLLM 0.30 finds the page of 128 for no launch that names none.
     """
@@ -429,9 +427,7 @@ def test_the_answer_names_the_drafter_with_which_users_saw_no_gain() -> None:
 
 
 @pytest.mark.parametrize(("release", "head"), [("0.5.21", None), ("0.5.23", "--enable-dp-lm-head")])
-def test_a_block_drafter_runs_beside_dp_attention_from_its_release_on(
-    release: str, head: str | None
-) -> None:
+def test_a_block_drafter_runs_beside_dp_attention_since(release: str, head: str | None) -> None:
     """SGLang 0.5.22, 0.5.23 arg_groups/speculative_hook.py: refused, then the head alone."""
     asked = {"hardware": "h200", "gpus": 8, "model": "kimi-k2.5", "engine": "sglang"}
     asked |= {"concurrency": 256, "ctx_tokens": 1024, "output_tokens": 1024}

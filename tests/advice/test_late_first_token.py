@@ -37,9 +37,7 @@ def test_tokens_are_paid_from_one_growth_of_the_wait_to_another() -> None:
     ],
     ids=lambda asked: f"{asked['hardware']}-{asked['concurrency']}",
 )
-def test_quicker_tokens_do_not_turn_on_what_the_whole_answer_does_not_gain(
-    asked: dict[str, Any],
-) -> None:
+def test_quicker_tokens_do_not_turn_on_what_whole_answers_lose(asked: dict[str, Any]) -> None:
     made = recommend(**asked)
     whole = made.estimate.output_tok_s.speedup.p50
     assert made.decision != "on"

@@ -66,7 +66,7 @@ def test_a_limit_of_requests_does_not_choose_the_engine() -> None:
         ({"hardware": "l40s", "concurrency": 16}, "the recurrent states bind, not the KV cache"),
     ],
 )
-def test_the_bill_counts_what_is_reserved_and_says_what_binds(
+def test_the_bill_counts_reservations_and_says_what_binds(
     asked: dict[str, Any], binds: str
 ) -> None:
     """5 requests of 2,560 tokens beside room for 132,955 were 5 slots of 16,384."""
@@ -114,7 +114,7 @@ def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) 
         ("rtx4090", "nemotron-3-super-120b-a12b", "llama-server", None),  # experts leave the card
     ],
 )
-def test_four_slots_are_found_elsewhere(
+def test_four_slots_are_elsewhere(
     hardware: str, model: str, engine: str, cache: str | None
 ) -> None:
     """In another engine, with an 8-bit cache, or with more experts in system memory; in each
@@ -259,9 +259,7 @@ def test_a_drafter_that_is_off_does_not_cost_the_model() -> None:
     ("hardware", "said"),
     [("rtx3090", "published with MTP on RTX 3090s"), ("rtx4090", "a choice for the room")],
 )
-def test_a_gguf_taken_for_its_room_says_what_is_known_of_its_speed(
-    hardware: str, said: str
-) -> None:
+def test_a_gguf_taken_for_room_says_what_is_known_of_its_speed(hardware: str, said: str) -> None:
     advice = recommend(hardware=hardware, model="qwen3.6-27b")
     told = {field: why for field, _, why in advice.facts.defaults}
     assert advice.facts.engine == "llama-server" and said in told["engine"]

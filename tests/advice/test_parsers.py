@@ -71,9 +71,7 @@ def test_no_release_gets_another_familys_parser(engine: str) -> None:
         ("qwen3-coder-next", None),
     ],
 )
-def test_a_model_that_does_not_think_gets_no_parser_of_thoughts(
-    model: str, quant: str | None
-) -> None:
+def test_a_model_that_does_not_think_gets_no_parser(model: str, quant: str | None) -> None:
     made = recommend(
         hardware="h200", gpus=4, model=model, quant=quant, engine="vllm", what_if=False
     )

@@ -344,9 +344,7 @@ def test_own_drafts_that_were_accepted_have_seen_the_head(accepted: float, decis
 
 
 @pytest.mark.parametrize(("hardware", "gpus"), [("gb300", 1), ("h200", 2), ("gb10", 2)])
-def test_deepseek_v4_flash_fits_where_its_published_checkpoint_was_run(
-    hardware: str, gpus: int
-) -> None:
+def test_deepseek_v4_flash_fits_where_its_checkpoint_was_run(hardware: str, gpus: int) -> None:
     """166.9 GB, experts in FP4: at one byte a parameter none of the three would hold it."""
     advice = recommend(
         hardware=hardware, gpus=gpus, model="deepseek-ai/DeepSeek-V4-Flash-0731", engine="vllm"

@@ -55,9 +55,7 @@ def test_the_documented_case_tells_measurement_and_estimate_and_then_the_cause()
 
 @pytest.mark.parametrize("concurrency", [1, 4, 16, 32])
 @pytest.mark.parametrize("hardware", ["gb10", "h200", "h100", "rtx3090", "apple-m4-max"])
-def test_a_measured_run_away_from_the_estimate_comes_with_its_causes(
-    hardware: str, concurrency: int
-) -> None:
+def test_a_run_away_from_the_estimate_comes_with_causes(hardware: str, concurrency: int) -> None:
     advice = recommend(hardware=hardware, concurrency=concurrency, goal="throughput")
     assert advice.candidate is not None
     expected = advice.estimate.output_tok_s.speedup.p50
@@ -78,9 +76,7 @@ def test_a_measured_run_away_from_the_estimate_comes_with_its_causes(
         {"hardware": "rtx3090", "gpus": 2},
     ],
 )
-def test_the_measured_gain_times_all_shares_is_the_expected_one(
-    setup: dict[str, Any],
-) -> None:
+def test_the_measured_gain_times_all_shares_is_the_expected_one(setup: dict[str, Any]) -> None:
     """Each share is a whole percent and each gain has two decimals: the product differs by no more
     than these round off.
     """
@@ -213,9 +209,7 @@ def test_what_a_given_length_leaves_no_room_for_is_told_as_that() -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "ctx_tokens"), [(1, 2048), (16, 2048), (16, 8192)])
-def test_repeated_runs_of_one_setting_are_told_by_their_median(
-    concurrency: int, ctx_tokens: int
-) -> None:
+def test_repeats_of_one_setting_are_told_by_their_median(concurrency: int, ctx_tokens: int) -> None:
     """Nine runs of one owner lie between -7 % and +41 %: none of them alone is the evidence."""
     advice = recommend(
         hardware="h200", concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=128
@@ -242,9 +236,7 @@ def test_repeated_runs_of_one_setting_are_told_by_their_median(
 @pytest.mark.parametrize(
     ("spread", "decided"), [(None, "lengths"), (0.0, "estimate"), (0.5, "unsure")]
 )
-def test_lengths_that_nobody_states_do_not_decide_the_sign(
-    spread: float | None, decided: str
-) -> None:
+def test_lengths_that_nobody_states_decide_nothing(spread: float | None, decided: str) -> None:
     """Measured with lengths that vary by a half: 1.19x; with one length 0.95x is expected."""
     advice = recommend(hardware="h200", model="qwen3-next-80b-a3b", concurrency=16,
                        workload="random", output_spread=spread)  # fmt: skip

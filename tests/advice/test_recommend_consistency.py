@@ -183,9 +183,7 @@ def test_llama_server_is_not_asked_for_replicas() -> None:
 
 @pytest.mark.parametrize("concurrency", [8, 16, 32])
 @pytest.mark.parametrize("hardware", ["h100", "h200", "b200", "mi300x", "gb10"])
-def test_a_recipe_without_measurements_does_not_choose_a_less_sure_k(
-    hardware: str, concurrency: int
-) -> None:
+def test_a_recipe_without_runs_chooses_no_less_sure_k(hardware: str, concurrency: int) -> None:
     """SGLang's balanced profile is k = 1; on an H200 at 16 requests 1.20x were measured with it,
     1.28x with two and 1.33x with three draft tokens.
     """
@@ -252,9 +250,7 @@ def test_ranks_share_heads_evenly(gpus: int, model: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "value"), [("0.24.0", "0"), ("0.25.1", None)])
-def test_a_launch_carries_the_environment_that_its_release_needs(
-    version: str, value: str | None
-) -> None:
+def test_a_launch_has_the_environment_its_release_needs(version: str, value: str | None) -> None:
     """vLLM 0.24 does not load block FP8 on a GB10 with DeepGEMM."""
     made = recommend(hardware="gb10", engine="vllm", engine_version=version, quant="fp8")
     assert dict(made.launch.env).get("VLLM_USE_DEEP_GEMM") == value

@@ -74,9 +74,7 @@ def test_what_is_asked_for_has_no_rival() -> None:
         ({"model": "qwen3.6-27b", "method": "suffix"}, {"method": "suffix"}),
     ],
 )
-def test_a_method_that_is_asked_for_gets_its_launch(
-    asked: dict[str, Any], words: dict[str, str]
-) -> None:
+def test_a_method_asked_for_gets_its_launch(asked: dict[str, Any], words: dict[str, str]) -> None:
     """Keys of vLLM's recipes (vllm-project/recipes at 8959cf6) and of its SpeculativeConfig."""
     advice = recommend(**({"hardware": "h200", "engine": "vllm"} | asked))
     assert advice.candidate is not None

@@ -133,7 +133,7 @@ def test_ctrl_c_is_no_traceback_at_any_moment(body: str, status: int, text: str)
      ["ab", *PAIR, "--hw", "gb10", "--model", "qwen3.6-27b"]],
     ids=lambda words: words[0],
 )  # fmt: skip
-def test_columns_sets_the_width(
+def test_columns_set_width(
     width: int,
     words: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -145,7 +145,7 @@ def test_columns_sets_the_width(
     assert [line for line in long if not line.strip().startswith(unbroken)] == []
 
 
-def test_a_home_that_cannot_be_written_is_named(
+def test_a_home_that_is_not_writable_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -157,9 +157,7 @@ def test_tp_alone_means_as_many_gpus() -> None:
 @pytest.mark.parametrize(
     "version,drafter", [("0.19.1", ""), ("0.20.2", "speculator.eagle3"), ("0.25.1", "assistant")]
 )
-def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(
-    version: str, drafter: str
-) -> None:
+def test_gemmas_assistant_is_launched_where_releases_take_it(version: str, drafter: str) -> None:
     """vLLM 0.20.1 refuses the assistant, 0.21.0 takes it with method mtp (vllm-project/vllm #42005,
     #42180). Before that there is an EAGLE-3 head, which vLLM's list of targets has since the
     release that names gemma4 (#39450).

@@ -117,7 +117,7 @@ FILES = (
 
 @settings(max_examples=50)
 @given(st.sampled_from(FILES), st.lists(TEXT, min_size=4, max_size=4), TEXT)
-def test_no_format_of_validate_prints_a_control(
+def test_no_form_of_validate_prints_one(
     file: tuple[str, str], values: list[str], name: str
 ) -> None:
     quoted = [json.dumps(value.encode("utf-8", "ignore").decode()) for value in values]

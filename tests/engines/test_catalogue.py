@@ -196,9 +196,7 @@ def test_images_are_claimed_only_where_a_source_names_them() -> None:
         ("llama-server", "0.5.0", "gfx1103", "server-vulkan-b11347"),
     ],
 )
-def test_no_image_of_another_amd_architecture(
-    engine: str, version: str, arch: str, tag: str | None
-) -> None:
+def test_no_image_of_other_amd_chips(engine: str, version: str, arch: str, tag: str | None) -> None:
     found = engines.get(engine).image(version, Hardware(id="card", vendor="amd", arch=arch))
     assert found == tag if tag is None else found is not None and found.endswith(f":{tag}")
 
@@ -231,9 +229,7 @@ def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
         ("b8000", ("--flash-attn", "on")),
     ],
 )
-def test_flash_attention_is_written_as_the_build_takes_it(
-    build: str, words: tuple[str, ...]
-) -> None:
+def test_flash_attention_is_as_the_build_takes_it(build: str, words: tuple[str, ...]) -> None:
     """Builds from b6327 on refuse the bare switch, which eats the option behind it."""
     adapter = engines.get("llama-server")
     version = adapter.resolve_version(build).version

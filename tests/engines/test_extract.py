@@ -24,9 +24,7 @@ def tables(engine: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", build_catalogue.ENGINES)
-def test_a_compiled_catalogue_comes_apart_into_releases_that_compile_to_it_again(
-    engine: str,
-) -> None:
+def test_a_catalogue_comes_apart_into_releases_that_compile_to_it(engine: str) -> None:
     releases = build_catalogue.unfold_catalogue(*tables(engine))
     made = build_catalogue._compile(
         engine, releases, build_catalogue.load_notes(FOLDER / f"{engine}_notes.yaml")

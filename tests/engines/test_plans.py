@@ -211,9 +211,7 @@ def test_vllm_says_the_ranges_in_its_speculative_config() -> None:
         ({"engine": "sglang", "engine_version": "0.5.23", "method": "dflash"}, "only"),
     ],
 )
-def test_what_takes_one_k_only_is_refused_in_one_sentence(
-    change: dict[str, object], word: str
-) -> None:
+def test_what_takes_one_k_only_is_refused(change: dict[str, object], word: str) -> None:
     with pytest.raises(AdvisorError, match=word):
         schedule_arguments(PLAN.model_copy(update=change), ROWS)
 

@@ -147,9 +147,7 @@ def test_model_spellings(name: str, ident: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "model", "quant"), NAMES["texts"])
-def test_model_and_quant_inside_longer_texts(
-    text: str, model: str | None, quant: str | None
-) -> None:
+def test_model_and_quant_in_longer_texts(text: str, model: str | None, quant: str | None) -> None:
     found, bits = knowledge.llm_from_text(text), knowledge.quant_from_text(text)
     assert (found.id if found else None, bits.id if bits else None) == (model, quant)
 
@@ -208,9 +206,7 @@ def test_shapes_own_proxy_and_made() -> None:
 
 @pytest.mark.parametrize(("total", "active"), [(0.5, 0.5), (7, 7), (30, 3), (235, 22), (2400, 95)])
 @pytest.mark.parametrize("arch", ["", "dense", "moe", "hybrid-gdn-moe", "hybrid-gdn-dense"])
-def test_made_shapes_hold_the_parameters_they_were_made_from(
-    total: float, active: float, arch: str
-) -> None:
+def test_made_shapes_hold_their_parameters(total: float, active: float, arch: str) -> None:
     shape = knowledge.shape_of(LLM(id="x", arch=arch, total_params_b=total, active_params_b=active))
     experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
     size = (

@@ -114,9 +114,7 @@ def test_a_bad_own_file_is_not_dropped_in_silence(home: Path) -> None:
         ("id: x\n" + "#" * 70_000, "", "has 70 kB"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_hardware_file(
-    tmp_path: Path, text: str, field: str, reason: str
-) -> None:
+def test_what_is_wrong_with_hardware(tmp_path: Path, text: str, field: str, reason: str) -> None:
     path = tmp_path / "card.yaml"
     path.write_text(text)
     problems = check_file("hardware", path)

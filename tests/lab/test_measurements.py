@@ -102,9 +102,7 @@ def test_group_with_two_baselines(table: tuple[Path, list[dict[str, str]]]) -> N
     assert any("two baselines" in p.reason and p.line == len(rows) + 2 for p in problems)
 
 
-def test_a_plain_arm_that_its_hardware_cannot_run_is_named(
-    table: tuple[Path, list[dict[str, str]]],
-) -> None:
+def test_a_plain_arm_beyond_its_hardware_is_named(table: tuple[Path, list[dict[str, str]]]) -> None:
     """27B in fp8 on one card: 256 tokens after 8192 of prompt, 850 tok/s. A cached prompt, or other
     weights, explain it.
     """

@@ -70,9 +70,7 @@ def test_no_number_of_a_file_makes_it_fail(engine: str, beside: str) -> None:
 
 @pytest.mark.parametrize("engine", HEADS)
 @pytest.mark.parametrize("value", ["0", "nan", str(10**20)])
-def test_a_number_that_no_server_takes_is_a_finding_without_an_estimate(
-    engine: str, value: str
-) -> None:
+def test_a_number_that_no_server_takes_is_a_finding_alone(engine: str, value: str) -> None:
     names = {
         "vllm": ("--tensor-parallel-size", "--data-parallel-size", "--gpu-memory-utilization"),
         "sglang": ("--tp-size", "--dp-size", "--mem-fraction-static"),
@@ -92,9 +90,7 @@ def test_more_devices_in_all_than_there_can_be() -> None:
     assert set(one.not_taken) == set(words.split()[::2]) and one.facts.gpus == 1
 
 
-def test_the_work_does_not_grow_with_a_number_of_the_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_work_does_not_grow_with_a_number_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     real = memory.max_requests
 
@@ -147,7 +143,7 @@ def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
-def test_a_failure_at_one_launch_is_one_line(
+def test_a_failure_of_a_launch_is_a_line(
     broken: type[Exception], form: str, tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one.sh", tmp_path / "two.sh"

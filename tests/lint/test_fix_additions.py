@@ -65,9 +65,7 @@ LIST = "args:\n  - --a\n  - --b\n"
      *(('"', word, f'"{word}"') for word in ("8", "on")),
      *(('"', word, f"'{word}'") for word in ('{"a":1}', "a\\b c"))],
 )  # fmt: skip
-def test_a_word_of_a_list_is_quoted_where_yaml_needs_it(
-    quote: str, word: str, written: str
-) -> None:
+def test_a_word_of_a_list_is_quoted_where_needed(quote: str, word: str, written: str) -> None:
     text = LIST.replace("--a", f"{quote}--a{quote}").replace("--b", f"{quote}--b{quote}")
     at = text.index("--a")
     new = f"--x {shlex.quote(word)}"
@@ -190,7 +188,7 @@ def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
     assert path.read_text() == "y\n"
 
 
-def test_the_new_file_is_made_beside_the_old_one(
+def test_the_new_file_is_beside_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.sh"
@@ -205,7 +203,7 @@ def test_the_new_file_is_made_beside_the_old_one(
     assert made[0].name.startswith(".advisor-") and os.listdir(tmp_path) == ["a.sh"]
 
 
-def test_what_cannot_be_written_is_one_sentence(
+def test_what_is_not_writable_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.sh"

@@ -53,7 +53,7 @@ def test_extended_attributes_stay(script: Path) -> None:
     assert script.read_text() != TEXT and os.getxattr(script, "user.note") == b"mine"
 
 
-def test_an_owner_that_cannot_be_kept_is_refused(
+def test_an_owner_that_is_not_kept_is_refused(
     script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = os.stat_result((*script.stat()[:4], 4242, *script.stat()[5:]))

@@ -231,7 +231,7 @@ def test_an_edit_with_an_open_quote_fits_no_form() -> None:
         (["error"], ["warning", "info"], False),  # what the error hid
     ],
 )
-def test_a_fix_that_adds_one_error_is_refused(
+def test_a_fix_that_adds_an_error_is_refused(
     before: list[str], after: list[str], is_worse: bool
 ) -> None:
     def report(severities: list[str]) -> Report:

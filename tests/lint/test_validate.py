@@ -143,9 +143,7 @@ DRAFTERS = {
 
 @pytest.mark.parametrize("method", DRAFTERS)
 @pytest.mark.parametrize(("hw", "concurrency"), [("rtx-pro-6000", 1), ("h100", 1), ("h100", 32)])
-def test_no_drafter_is_advised_that_is_priced_slower(
-    method: str, hw: str, concurrency: int
-) -> None:
+def test_no_drafter_is_advised_that_is_slower(method: str, hw: str, concurrency: int) -> None:
     model, k = DRAFTERS[method]
     config = {"method": method, "num_speculative_tokens": k} | ({"model": model} if model else {})
     text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{json.dumps(config)}'\n"

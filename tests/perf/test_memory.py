@@ -293,9 +293,7 @@ def test_each_kind_of_memory_has_its_usable_share() -> None:
 
 
 @pytest.mark.parametrize(("requests", "share"), [(1, 1), (4, 2), (5, 3), (None, 1)])
-def test_a_replica_has_its_share_of_the_requests_rounded_up(
-    requests: int | None, share: int
-) -> None:
+def test_a_replica_has_its_share_of_requests_rounded_up(requests: int | None, share: int) -> None:
     two = memory.replica(Facts(concurrency=requests, gpus=4), plan(tp=2, dp=2))
     assert (two.concurrency, two.gpus) == (share, 2)
     alone = Facts(concurrency=requests, gpus=4)

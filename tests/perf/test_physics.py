@@ -40,7 +40,7 @@ def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.
         ({"concurrency": 16}, 67.03, 0.18),  # C
     ],
 )
-def test_gb10_plain_step_times(
+def test_plain_steps_of_a_gb10(
     change: dict[str, object], milliseconds: float, within: float
 ) -> None:
     assert decode(points(change, base=GB10))[0] * 1e3 == pytest.approx(milliseconds, rel=within)

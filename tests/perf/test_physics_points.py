@@ -246,7 +246,7 @@ def test_a_schedule_by_batch_size() -> None:
         ("vllm", ("--port", "8000"), False),
     ],
 )
-def test_flags_that_take_cuda_graphs_away(
+def test_flags_against_cuda_graphs(
     engine: Engine, extra: tuple[str, str | None], eager: bool
 ) -> None:
     made = encode_plans.from_plans(

@@ -89,9 +89,7 @@ def test_what_a_launch_or_the_host_costs_is_paid_so_often(
 
 
 @pytest.mark.parametrize(("lost", "spec"), [(1.0, True), (0.0, True), (1.0, False)])
-def test_lost_graphs_cost_a_launch_of_every_layer_in_verify_steps_only(
-    lost: float, spec: bool
-) -> None:
+def test_lost_graphs_cost_launches_of_layers_in_verify_steps_only(lost: float, spec: bool) -> None:
     p = point().replace(piecewise=lost)
     made = step(p, constants(piecewise_layer_s=2.0), 4, spec)
     assert made.launch[0] == pytest.approx(2.0 * p.layers[0] * lost * spec)
@@ -127,9 +125,7 @@ def test_the_sampler_reads_float32_logits_of_every_token(tokens: float) -> None:
 @pytest.mark.parametrize(
     ("reads", "tokens", "spec"), [(1.0, 4.0, True), (5.0, 4.0, True), (1, 4, 0)]
 )
-def test_a_verify_step_writes_a_state_for_every_token(
-    reads: float, tokens: float, spec: bool
-) -> None:
+def test_a_verify_step_writes_a_state_a_token(reads: float, tokens: float, spec: bool) -> None:
     p = point(HYBRID)
     writes = 1 + reads * (tokens - 1) if spec else 1
     seconds = step(p, constants(state_reads=reads), tokens, spec).state
@@ -150,9 +146,7 @@ def test_a_verify_step_writes_a_state_for_every_token(
         ({"interconnect": "nvlink", "gpu_count": "1"}, 0.0),
     ],
 )
-def test_two_all_reduces_a_layer_that_no_table_knows(
-    change: dict[str, str], latency: float
-) -> None:
+def test_two_all_reduces_of_a_layer_without_table(change: dict[str, str], latency: float) -> None:
     p = point({"gpu_count": "2"}, change)
     c = constants(allreduce_s=1.0, allreduce_pcie_s=10.0, allreduce_net_s=100.0)
     wide = p.replace(link_bw=1e30)
@@ -317,7 +311,7 @@ def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:
         ("apple-m4", 8, 7.0),
     ],
 )
-def test_metal_reads_k_quants_anew_for_two_and_three_tokens(
+def test_metal_reads_k_quants_anew_for_few_tokens(
     hardware: str, tokens: int, factor: float
 ) -> None:
     p = point(METAL, {"hardware": hardware})
@@ -441,9 +435,7 @@ def test_a_walked_cache_takes_the_place_of_a_read_one_in_a_block_drafter() -> No
         (MIXTURE | LLAMA, 7),  # fitted
     ],
 )
-def test_a_block_drafter_has_the_layers_that_were_published(
-    change: dict[str, str], layers: int
-) -> None:
+def test_a_block_drafter_has_its_published_layers(change: dict[str, str], layers: int) -> None:
     p = point({"spec_method": "dflash"}, change)
     slow = constants(layer_launch_s=1.0, dflash_layers=7.0)
     free = constants(dflash_layers=7.0)
@@ -489,9 +481,7 @@ def test_a_layer_of_experts_launches_more(method: str, times: int) -> None:
 
 
 @pytest.mark.parametrize(("method", "launches"), [("eagle3", 3), ("dflash", 5)])
-def test_without_graphs_the_host_launches_each_layer_of_a_drafter(
-    method: str, launches: int
-) -> None:
+def test_without_graphs_the_host_launches_layers_of_a_drafter(method: str, launches: int) -> None:
     p = point({"spec_method": method}).replace(k=3.0, eager=1.0)
     slow, free = constants(eager_layer_s=2.0), constants()
     assert drafting_seconds(p, slow) - drafting_seconds(p, free) == pytest.approx(2 * launches)
@@ -528,9 +518,7 @@ def test_ngram_looks_up_every_request_and_none_drafts_nothing() -> None:
         ({"acceptance_length": "1.0", "k": "2"}, 0.0),
     ],
 )
-def test_a_lookup_copies_the_states_of_every_slot_that_drafts(
-    stated: dict[str, str], share: float
-) -> None:
+def test_a_lookup_copies_states_of_slots_that_draft(stated: dict[str, str], share: float) -> None:
     copies = constants(lookup_copy_layer_s=1.0)
     p = point(LLAMA, HYBRID, {"spec_method": "ngram"} | stated)
     assert drafting_seconds(p, copies) == pytest.approx(4 * 48 * share + 4 * 10e-6, rel=1e-6)
@@ -654,9 +642,7 @@ def test_vector_kernels_compute_the_first_token_while_they_read() -> None:
         ({"quant": "fp8"}, False),
     ],
 )
-def test_llama_cpp_keeps_states_beside_a_draft_model_of_a_hybrid(
-    change: dict[str, str], kept: bool
-) -> None:
+def test_llama_cpp_keeps_states_beside_a_hybrids_draft(change: dict[str, str], kept: bool) -> None:
     p = point(HYBRID, {"spec_method": "draft_model"}, change)
     slow = constants(state_checkpoint_s=1.0)
     assert drafting_seconds(p, slow) - drafting_seconds(p, constants()) == pytest.approx(

@@ -27,9 +27,7 @@ def prediction(**values: float | bool) -> intervals.Predicted:
 
 
 @given(st.floats(-2, 2), st.floats(0.01, 1.5), st.floats(0.01, 1.5), st.floats(0.006, 0.994))
-def test_quantiles_and_chance_of_a_gain_agree(
-    mean: float, below: float, above: float, chance: float
-) -> None:
+def test_quantiles_and_chance_agree(mean: float, below: float, above: float, chance: float) -> None:
     made = intervals.posterior(one(mean), one(mean - below), one(mean + above), one(chance))
     assert made.low[0] <= made.median[0] <= made.high[0]
     for quantile, share in ((made.low, 0.1), (made.median, 0.5), (made.high, 0.9)):

@@ -268,9 +268,7 @@ def test_names_of_columns_in_any_case(tmp_path: Path) -> None:
         ('{"model":"qwen3.6-35b-a3b","spec_method":"mtp"}', "looks like JSON"),
     ],
 )
-def test_a_header_that_cannot_be_used_leaves_the_result_alone(
-    tmp_path: Path, header: str, part: str
-) -> None:
+def test_a_bad_header_leaves_the_result_alone(tmp_path: Path, header: str, part: str) -> None:
     out = table(tmp_path, "an earlier result", name="out.csv")
     ran = advisor("predict", "--rows", str(table(tmp_path, header, LINE)), "--out", str(out))
     assert (ran.code, ran.out) == (2, "")

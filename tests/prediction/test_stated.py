@@ -93,9 +93,7 @@ def test_tokens_do_not_come_faster_than_by_a_cycle(length: float) -> None:
 
 @pytest.mark.parametrize("length,taken", [(2.5, 2), (1.3, 2), (3.7, 3)])
 @pytest.mark.parametrize("hardware", ["h100", "gb10"])
-def test_a_length_without_its_k_says_which_one_is_taken(
-    hardware: str, length: float, taken: int
-) -> None:
+def test_a_length_without_k_says_which_is_taken(hardware: str, length: float, taken: int) -> None:
     alone = recommend(hardware=hardware, acceptance_length=length)
     said = recommend(hardware=hardware, acceptance_length=length, acceptance_k=taken)
     assert alone.decision == said.decision and alone.estimate == said.estimate

@@ -103,7 +103,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("way", ["--api-key", "VLLM_API_KEY", "OPENAI_API_KEY"])
-def test_a_key_reaches_the_named_server_and_is_never_shown(
+def test_a_key_reaches_its_server_and_is_never_shown(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = ("--api-key", KEY) if way == "--api-key" else ()

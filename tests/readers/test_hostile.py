@@ -197,9 +197,7 @@ GROWING = {
 
 
 @pytest.mark.parametrize("name", GROWING)
-def test_values_that_a_file_takes_have_one_budget(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_of_a_file_have_one_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond it they are unknown: nothing longer than it is put together, and the file says so."""
     taken: list[int] = []
     expand = Reading.expand
@@ -244,9 +242,7 @@ REPEATED = {
 
 
 @pytest.mark.parametrize("name", REPEATED)
-def test_what_is_read_again_is_paid_by_its_length(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_read_again_costs_its_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[int] = []
     real = Shell.words
     monkeypatch.setattr(

@@ -186,9 +186,7 @@ def test_the_library_still_has_its_detectors() -> None:
 
 
 @pytest.mark.parametrize(("name", "pattern"), PATTERNS, ids=[name for name, _ in PATTERNS])
-def test_what_the_library_takes_for_a_secret_is_taken_out(
-    name: str, pattern: re.Pattern[str]
-) -> None:
+def test_what_the_library_takes_for_a_secret_goes(name: str, pattern: re.Pattern[str]) -> None:
     @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(
         st.from_regex(

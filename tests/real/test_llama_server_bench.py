@@ -111,7 +111,7 @@ def on_the_servers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_the_servers_processor")
-def test_a_receipt_of_the_real_server_with_a_key_comes_back(
+def test_a_receipt_of_a_server_with_a_key_comes_back(
     server: Path, model: Path, tmp_path: Path
 ) -> None:
     """Plan, run with a key, quality check, receipt, and the answer from it within 3 %, or within
@@ -156,9 +156,7 @@ def test_a_real_server_that_answers_otherwise_with_drafts_is_an_alarm(
     assert "QUALITY ALARM" in ran.output
 
 
-def test_without_metrics_the_answers_themselves_tell(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_without_metrics_the_answers_tell(server: Path, model: Path, tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "server.log"
     words = ["bench", "run", str(tmp_path / "ab"), "--url", f"http://127.0.0.1:{port}"]
     words += ["--arm", "on", "--k", "2", "--concurrency", "2", "--ctx", "16", "--warmup", "0"]

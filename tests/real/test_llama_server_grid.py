@@ -70,7 +70,7 @@ def refusal(port: int, tokens: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_request_gets_what_the_plan_promises(
+def test_a_request_gets_what_is_planned(
     name: str, server: Path, model: Path, tmp_path: Path
 ) -> None:
     plan, launch = emit(CASES[name], model)

@@ -102,9 +102,7 @@ def fill_cache(hub: Path, launch: Launch, model: Path) -> None:
     places.cache_model(hub, repository, f"tiny-{tag}.gguf", model)
 
 
-def test_an_emitted_launch_starts_answers_and_drafts(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_a_launch_starts_answers_and_drafts(server: Path, model: Path, tmp_path: Path) -> None:
     _, (launch,) = emit("flags")
     run_directly(launch, server, model, tmp_path)
 
@@ -173,15 +171,11 @@ def test_an_emitted_compose_file_starts_that_server(
     start_compose(docker, text, launches, server, model, tmp_path)
 
 
-def test_the_command_of_an_emitted_unit_starts_that_server(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_the_command_of_a_unit_starts_a_server(server: Path, model: Path, tmp_path: Path) -> None:
     run_directly(emit("systemd")[1][0], server, model, tmp_path)
 
 
-def test_the_launch_without_speculation_starts_too(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_the_launch_without_drafts_starts_too(server: Path, model: Path, tmp_path: Path) -> None:
     made = recommend(Request(hardware="rtx5090", engine="llama-server", engine_version="0.5.0"))
     launch = read_text(made.launch_off.text, "start.sh").launches[0]
     port, log = free_port(), tmp_path / "server.log"

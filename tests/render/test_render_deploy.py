@@ -205,9 +205,7 @@ def test_systemd_words_are_quoted_for_systemd() -> None:
     "write", [compose_yaml, deployment_yaml, systemd_unit], ids=["compose", "k8s", "systemd"]
 )
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
-def test_a_placeholder_for_the_model_is_pointed_out(
-    write: Callable[[Advice], str], engine: str
-) -> None:
+def test_a_placeholder_of_a_model_is_named(write: Callable[[Advice], str], engine: str) -> None:
     lines = write(on_engine(engine, model="YOUR-ORG/Model-FP8")).splitlines()
     told = [number for number, line in enumerate(lines) if notes.PLACEHOLDER in line]
     assert len(told) == 1 and lines[told[0]].lstrip().startswith("#")
@@ -268,9 +266,7 @@ def test_a_unit_of_several_machines_says_how_the_others_start() -> None:
     ],
 )
 @pytest.mark.parametrize("model", ["deepseek-v3.1", "qwen3.6-35b-a3b", "llama-3.3-70b"])
-def test_ray_gets_the_vllm_that_it_takes(
-    model: str, asked: str | None, release: str, head: str
-) -> None:
+def test_ray_gets_a_vllm_it_takes(model: str, asked: str | None, release: str, head: str) -> None:
     made = recommend(
         hardware="h100", gpus=16, model=model, engine="vllm", engine_version=asked, what_if=False
     )

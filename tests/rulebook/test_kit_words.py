@@ -30,9 +30,7 @@ MEANT = [  # a wrong word, the choices, the one that it meant
 
 
 @pytest.mark.parametrize(("word", "choices", "meant"), MEANT)
-def test_which_choice_a_wrong_word_meant(
-    word: str, choices: tuple[str, ...], meant: str | None
-) -> None:
+def test_choice_that_a_word_meant(word: str, choices: tuple[str, ...], meant: str | None) -> None:
     assert values.nearest(word, choices) == meant
 
 

@@ -105,9 +105,7 @@ def test_losses_in_llama_server_are_told_of_the_machine_that_was_measured() -> N
 @pytest.mark.parametrize(
     ("model", "effect"), [("qwen3.6-35b-a3b", "loss"), ("glm-4.5-air", "caution")]
 )
-def test_long_prompts_are_a_documented_loss_for_the_measured_model_only(
-    model: str, effect: str
-) -> None:
+def test_long_prompts_are_a_loss_for_the_measured_model_only(model: str, effect: str) -> None:
     load = {"concurrency": 4, "ctx_tokens": 8192, "output_tokens": 256}
     asked = {"hardware": "gb10", "gpus": 2, "engine": "vllm", "model": model, **load}
     (found,) = find("SD402", asked)
@@ -187,9 +185,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("case", "goal", "wanted"), PAIRS)
-def test_rules_side_with_the_documented_decision(
-    case: dict[str, Any], goal: str, wanted: str
-) -> None:
+def test_rules_side_with_documented_decisions(case: dict[str, Any], goal: str, wanted: str) -> None:
     """Off: a documented loss or caution, or a limit below the arm's k. On: nothing forbidden."""
     found, tried = judge(case, goal), case["arm"]["k"] or 0
     shorter = [f for f in found if f.effect == "k_max" and (f.k_max or 0) < tried]

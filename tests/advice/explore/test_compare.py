@@ -192,9 +192,7 @@ def test_users_within_is_where_the_probability_crosses() -> None:
         ("rtx3090", 2, "", "tpot=50ms"),
     ],
 )
-def test_users_are_those_that_are_served(
-    hardware: str, gpus: int, engine: str, limits: str
-) -> None:
+def test_users_are_those_served(hardware: str, gpus: int, engine: str, limits: str) -> None:
     """No count is the end of the search, and none is above what runs at once unless the wait of the
     others is asked about. As many slots as are given bound every arm.
     """

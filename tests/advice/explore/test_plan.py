@@ -145,9 +145,7 @@ def test_a_first_token_that_cannot_be_told_has_no_figure(spark: MixPlan) -> None
 
 @pytest.mark.parametrize(("gpus", "words"), [(1, "GPU of its own"), (2, "%")])
 @pytest.mark.parametrize("hardware", ["gb10", "h200", "b200"])
-def test_a_split_that_gains_nothing_is_refused_in_words(
-    hardware: str, gpus: int, words: str
-) -> None:
+def test_a_split_that_gains_nothing_is_refused(hardware: str, gpus: int, words: str) -> None:
     """Two equal classes gain nothing by parting."""
     classes = (WorkClass(name="a", concurrency=1), WorkClass(name="b", concurrency=1))
     plan = plan_mix(WorkMix(hardware=hardware, gpus=gpus, engine="vllm", classes=classes))

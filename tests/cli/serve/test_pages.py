@@ -198,7 +198,7 @@ def test_every_rule_has_a_page(page: TestClient) -> None:
         ("hw=gb10&temperature=hot", "temperature"),
     ],
 )
-def test_an_error_keeps_every_value_and_marks_its_field(
+def test_an_error_keeps_values_and_marks_its_field(
     page: TestClient, query: str, wrong: str
 ) -> None:
     got = page.get(f"/?{query}").text
@@ -220,9 +220,7 @@ def test_an_error_keeps_every_value_and_marks_its_field(
         ("hw=h200 x8&model=deepseek-ai/DeepSeek-V3.2", "hw=h200&gpus=8&model=deepseek-v3.2"),
     ],
 )  # fmt: skip
-def test_what_is_typed_is_understood_as_on_the_command_line(
-    page: TestClient, typed: str, plain: str
-) -> None:
+def test_what_is_typed_is_as_on_the_command_line(page: TestClient, typed: str, plain: str) -> None:
     one, other = (page.get(f"/api/recommend?{query}").json() for query in (typed, plain))
     assert one["decision"] and one["launch"] == other["launch"]
     for query in (typed, plain):
@@ -230,9 +228,7 @@ def test_what_is_typed_is_understood_as_on_the_command_line(
 
 
 @pytest.mark.parametrize(("limit", "word"), [("1000", "met"), ("0.01", "missed")])
-def test_the_card_says_whether_the_objective_is_met(
-    page: TestClient, limit: str, word: str
-) -> None:
+def test_the_card_says_whether_an_objective_is_met(page: TestClient, limit: str, word: str) -> None:
     query = f"hw=h100&concurrency=8&max_tpot_ms={limit}"
     card = page.get(f"/?{query}").text.split('id="curve"')[0]
     assert f'<p class="objective {word}">Objective TPOT' in card
@@ -387,7 +383,7 @@ def test_why_not_is_the_command_lines(page: TestClient) -> None:
         ("/why-not?hw=gb10&what=colour%3Dred", "on, off, k=4"),
     ],
 )
-def test_choices_that_cannot_be_compared_get_a_sentence(
+def test_choices_not_to_be_compared_get_a_sentence(
     page: TestClient, address: str, said: str
 ) -> None:
     got = page.get(address)

@@ -44,9 +44,7 @@ def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
         ({"client": "b"}, "client a and b"), ({"model": "y"}, "model x and y"),
     ],
 )  # fmt: skip
-def test_arms_that_differ_are_named_and_get_no_verdict(
-    change: dict[str, object], said: str
-) -> None:
+def test_arms_that_differ_get_no_verdict(change: dict[str, object], said: str) -> None:
     same = {"dataset": "sharegpt", "engine_version": "0.32.0", "slots": 4, "seed": 1,
             "client": "a", "model": "x"}  # fmt: skip
     off, on = run(**same), drafted_run(**(same | change))

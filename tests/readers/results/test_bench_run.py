@@ -200,9 +200,7 @@ def test_nothing_at_the_address_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # starts four servers
-def test_a_plan_runs_both_arms_and_stops_its_servers(
-    tmp_path: Path, on_the_servers_clock: None
-) -> None:
+def test_a_plan_runs_arms_and_stops_servers(tmp_path: Path, on_the_servers_clock: None) -> None:
     """Both servers are started from the plan, on one port, and stopped."""
     port = free_port()
     command = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
@@ -237,9 +235,7 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(
 
 
 @pytest.mark.parametrize("text_came", [False, True])
-def test_a_stream_that_is_cut_ends_at_once(
-    text_came: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_stream_ends_at_once(text_came: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine may wait for its readers before it stops: Ctrl-C cuts what they read, be it before
     the request is sent or in the middle of the answer.
     """
@@ -309,9 +305,7 @@ def plan_for(url: str, argv: list[str]) -> dict[str, object]:
 
 @pytest.mark.slow  # starts a server and waits for it
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_server_and_the_same_command_goes_on(
-    sign: signal.Signals, tmp_path: Path
-) -> None:
+def test_after_a_signal_the_same_command_goes_on(sign: signal.Signals, tmp_path: Path) -> None:
     """The terminal sends SIGINT to the whole group of the command, and SIGHUP where it is closed;
     `kill`, systemd and a scheduler of jobs send SIGTERM.
     """

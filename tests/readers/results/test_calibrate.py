@@ -421,9 +421,7 @@ def test_what_was_accepted_is_told_apart_from_what_a_step_cost() -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "llama-server"])
-def test_watch_reads_a_server_and_says_what_to_do(
-    engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_says_what_to_do_with_a_server(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pace = Pace(step_ms=10, ttft_ms=10, k=2, rates=(0.8, 0.6), engine=engine)
     server, url = start(pace)
     body = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "a b c"}]}

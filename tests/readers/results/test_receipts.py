@@ -317,7 +317,7 @@ done
 """
 
 
-def test_watts_are_of_the_cards_in_use(
+def test_watts_of_cards_in_use(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By hand: 500 W of one card; the other holds 3 MiB. 500 W / 2000 tok/s = 0.25 J a token."""
