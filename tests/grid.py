@@ -15,41 +15,20 @@ from advisor.advice.explain import what_if
 from advisor.domain.nouns import Advice, AdvisorError, Request
 
 HARDWARE = (
-    ("gb10", 1, None),
-    ("gb10", 2, "roce"),
-    ("rtx3090", 1, None),
-    ("rtx3090", 2, "pcie"),
-    ("rtx4090", 1, None),
-    ("rtx5090", 1, None),
-    ("rtx-pro-6000", 1, None),
-    ("a100-80gb", 1, None),
-    ("h100-sxm", 1, None),
-    ("h200", 1, None),
-    ("h200", 4, "nvlink"),
-    ("b200", 1, None),
-    ("mi300x", 1, None),
-    ("apple-m4-max", 1, None),
-    ("apple-m5-pro", 1, None),
-    ("apple-m3-ultra", 1, None),
-    ("strix-halo", 1, None),
-    ("l40s", 2, "pcie"),
-    ("rx7900xtx", 1, None),
-    ("v100", 1, None),
-)
+    ("gb10", 1, None), ("gb10", 2, "roce"), ("rtx3090", 1, None), ("rtx3090", 2, "pcie"),
+    ("rtx4090", 1, None), ("rtx5090", 1, None), ("rtx-pro-6000", 1, None), ("a100-80gb", 1, None),
+    ("h100-sxm", 1, None), ("h200", 1, None), ("h200", 4, "nvlink"), ("b200", 1, None),
+    ("mi300x", 1, None), ("apple-m4-max", 1, None), ("apple-m5-pro", 1, None),
+    ("apple-m3-ultra", 1, None), ("strix-halo", 1, None), ("l40s", 2, "pcie"),
+    ("rx7900xtx", 1, None), ("v100", 1, None),
+)  # fmt: skip
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-35b-a3b", "qwen3.5-122b-a10b",
           "qwen3-next-80b-a3b", "qwen3.5-9b")  # fmt: skip
 GOALS = ("balanced", "throughput", "tpot", "ttft")
 LOADS = (
-    (1, 2048),
-    (1, 32768),
-    (2, 512),
-    (4, 8192),
-    (8, 2048),
-    (16, 2048),
-    (32, 1024),
-    (64, 4096),
+    (1, 2048), (1, 32768), (2, 512), (4, 8192), (8, 2048), (16, 2048), (32, 1024), (64, 4096),
     (128, 2048),
-)
+)  # fmt: skip
 WORKLOADS = ("mixed", "chat", "code", "agent", "rag", "creative")
 SIZE = 2000
 

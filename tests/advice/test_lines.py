@@ -14,9 +14,8 @@ from advisor.prediction.predict_table import predict_columns
 
 ALL = (
     "gb10", "rtx4090", "rtx5090", "h100", "l40s", "strix-halo", "rtx3090", "a100-80gb", "b200",
-    "h200", "apple-m4-max", "apple-m2-ultra",
-    "rtx-pro-6000", "mi300x", "rtx-a6000", "l4", "a10", "rtx4060ti", "rx7900xtx", "jetson-thor",
-    "h20", "b300", "a40", "rtx3080", "v100",
+    "h200", "apple-m4-max", "apple-m2-ultra", "rtx-pro-6000", "mi300x", "rtx-a6000", "l4", "a10",
+    "rtx4060ti", "rx7900xtx", "jetson-thor", "h20", "b300", "a40", "rtx3080", "v100",
 )  # fmt: skip
 FEW, MANY = (1, 2, 4, 8, 16, 32, 64), (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
 CONTEXTS = (512, 2048, 4096, 8192, 32768)

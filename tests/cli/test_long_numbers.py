@@ -24,15 +24,13 @@ LAUNCHES = {
     f"'{{\"method\":\"mtp\",\"num_speculative_tokens\":{DIGITS}}}'",
     "dotted.sh": f"{VLLM} --speculative-config.num_speculative_tokens {DIGITS}",
     "json.sh": f"{VLLM} --hf-overrides '{{\"a\":{DIGITS}}}' --override-generation-config "
-    f"'{{\"temperature\":{DIGITS}}}'",
-    "tp.sh": f"{VLLM} -tp {DIGITS} --nnodes {DIGITS}",
+    f"'{{\"temperature\":{DIGITS}}}'", "tp.sh": f"{VLLM} -tp {DIGITS} --nnodes {DIGITS}",
     "sglang.sh": f"python3 -m sglang.launch_server --model-path a/b --tp-size {DIGITS} "
     f"--speculative-num-steps {DIGITS}",
     "llama.sh": f"llama-server -m a.gguf -c {DIGITS} --draft-max {DIGITS} -ngl {DIGITS}",
     "docker.sh": f"docker run --shm-size {DIGITS} --gpus {DIGITS} -p {DIGITS}:8000 "
     f"vllm/vllm-openai:v0.{DIGITS}.0 --model a/b --port {DIGITS}",
-    "port.sh": f"{VLLM} --port {DIGITS}",
-    "version.sh": f"pip install vllm==0.{DIGITS}.0 && {VLLM}",
+    "port.sh": f"{VLLM} --port {DIGITS}", "version.sh": f"pip install vllm==0.{DIGITS}.0 && {VLLM}",
     "guard.py": f'import subprocess\nsubprocess.run(["vllm", "serve", "m", "--port", {DIGITS}])',
     "compose.yml": "services:\n  a:\n    image: vllm/vllm-openai:v0.32.0\n"
     f"    shm_size: {DIGITS}\n    command: [a/b, --max-num-seqs, {DIGITS}]",

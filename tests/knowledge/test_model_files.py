@@ -78,14 +78,9 @@ def test_a_config_of_an_unknown_shape_is_priced_by_its_own_numbers(tmp_path: Pat
 def test_a_gguf_header_gives_shape_and_counted_size(tmp_path: Path) -> None:
     tensors = {"token_embd.weight": (1000, 3), "blk.0.ffn_up.weight": (1000, 1_000_000)}
     path = gguf(
-        tmp_path,
-        tensors,
-        block_count=21,
-        embedding_length=1000,
-        attention__head_count=10,
-        attention__head_count_kv=2,
-        feed_forward_length=3000,
-    )
+        tmp_path, tensors, block_count=21, embedding_length=1000, attention__head_count=10,
+        attention__head_count_kv=2, feed_forward_length=3000,
+    )  # fmt: skip
     made = store.llm(str(path))
     assert (made.layers, made.hidden, made.kv_heads, made.vocab) == (21, 1000, 2, 3)
     assert made.total_params_b == pytest.approx(1.000003)
@@ -198,20 +193,12 @@ def test_a_model_keeps_the_quantisation_of_its_own_file(
 @pytest.mark.parametrize(
     "told",
     [
-        {"num_attention_heads": 0},
-        {"head_dim": 10**12},
-        {"head_dim": -1},
-        {"head_dim": 1.5},
-        {"num_hidden_layers": True},
-        {"num_experts_per_tok": 9999},
-        {"num_key_value_heads": 64},
-        {"max_position_embeddings": 0},
-        {"max_position_embeddings": 10**30},
-        {"vocab_size": "many"},
-        {"hidden_size": float("inf")},
-        {"hidden_size": float("nan")},
+        {"num_attention_heads": 0}, {"head_dim": 10**12}, {"head_dim": -1}, {"head_dim": 1.5},
+        {"num_hidden_layers": True}, {"num_experts_per_tok": 9999}, {"num_key_value_heads": 64},
+        {"max_position_embeddings": 0}, {"max_position_embeddings": 10**30}, {"vocab_size": "many"},
+        {"hidden_size": float("inf")}, {"hidden_size": float("nan")},
     ],
-)
+)  # fmt: skip
 def test_numbers_that_no_model_has_are_one_sentence(tmp_path: Path, told: dict[str, Any]) -> None:
     with pytest.raises(AdvisorError) as refused:
         store.llm(config(tmp_path, SIBLING | told))

@@ -147,13 +147,8 @@ def test_edited_row_is_noticed(tmp_path: Path) -> None:
 
 
 DATES = [
-    ("2026", 1),
-    ("2026-07", 1),
-    ("2026-07-04", 1),
-    ("", 1),
-    ("2026-07 or later", 0),
-    ("July", 0),
-]
+    ("2026", 1), ("2026-07", 1), ("2026-07-04", 1), ("", 1), ("2026-07 or later", 0), ("July", 0),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("date,good", DATES)

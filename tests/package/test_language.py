@@ -19,22 +19,14 @@ PACKAGE = ROOT / "advisor"
 ROOMS = ("advice", "cli", "domain", "engines", "knowledge", "lab/measurements", "lab/*.py",
          "lint", "perf", "prediction", "readers", "render", "rules")  # fmt: skip
 FIELD = {  # a word of this project -> the word of the field
-    r"told|tells of": "the recommendation, or what was given",
-    r"asked": "requested",
-    r"cells?": "configuration",
-    r"arms?|the off arm": "A/B run",
-    r"pairs?": "A/B run, benchmark",
-    r"speaks?": "applies, shows",
-    r"stand-?ins?": "imputed value",
-    r"plain[ -]steps?": "baseline step",
-    r"rigs?": "machine",
-    r"for want of": "because ... is missing",
-    r"(?:not |un)judged": "not checked",
-    r"house words?|of the house": "term",
-    r"regimes?": "load",
-    r"settles?": "decide",
+    r"told|tells of": "the recommendation, or what was given", r"asked": "requested",
+    r"cells?": "configuration", r"arms?|the off arm": "A/B run", r"pairs?": "A/B run, benchmark",
+    r"speaks?": "applies, shows", r"stand-?ins?": "imputed value",
+    r"plain[ -]steps?": "baseline step", r"rigs?": "machine",
+    r"for want of": "because ... is missing", r"(?:not |un)judged": "not checked",
+    r"house words?|of the house": "term", r"regimes?": "load", r"settles?": "decide",
     r"prompt's tokens?": "prompt token",
-}
+}  # fmt: skip
 WORDS = re.compile(rf"(?<![\w./-])(?:{'|'.join(FIELD)})(?![\w/]|-\w)", re.IGNORECASE)
 PARTICIPLE = re.compile(
     r"asked|begun|built|came|caught|chosen|done|drawn|found|given|gone|held|kept|known|laid|led|left|"

@@ -27,13 +27,9 @@ def plan(k: int = 0, **parts: object) -> Plan:
 
 
 GB10 = {
-    "engine_version": "0.19.1",
-    "max_model_len": 131_072,
-    "memory_fraction": 0.45,
-    "kv_cache_dtype": "fp8_e4m3",
-    "max_num_batched_tokens": 16_384,
-    "max_num_seqs": 32,
-}
+    "engine_version": "0.19.1", "max_model_len": 131_072, "memory_fraction": 0.45,
+    "kv_cache_dtype": "fp8_e4m3", "max_num_batched_tokens": 16_384, "max_num_seqs": 32,
+}  # fmt: skip
 
 
 def test_gb10_bill() -> None:

@@ -302,15 +302,10 @@ def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:
 @pytest.mark.parametrize(
     ("hardware", "tokens", "factor"),
     [
-        ("apple-m1-max", 2, 3.0),
-        ("apple-m1-max", 3, 3.0),
-        ("apple-m1-max", 4, 1.0),
-        ("apple-m1-max", 8, 1.0),
-        ("apple-m4", 3, 3.0),
-        ("apple-m4", 4, 7.0),
-        ("apple-m4", 8, 7.0),
+        ("apple-m1-max", 2, 3.0), ("apple-m1-max", 3, 3.0), ("apple-m1-max", 4, 1.0),
+        ("apple-m1-max", 8, 1.0), ("apple-m4", 3, 3.0), ("apple-m4", 4, 7.0), ("apple-m4", 8, 7.0),
     ],
-)
+)  # fmt: skip
 def test_metal_reads_k_quants_anew_for_few_tokens(
     hardware: str, tokens: int, factor: float
 ) -> None:

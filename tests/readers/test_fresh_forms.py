@@ -37,8 +37,7 @@ NOTHING = {
         "import os\nfrom tensorrt_llm import LLM\nllm = LLM(model_name='meta/Llama-3.1-8B')\n",
     ),
     "another program of the image": (
-        "Dockerfile",
-        'FROM vllm/vllm-openai:v0.25.1\nENTRYPOINT []\nCMD ["uvicorn", "app:app"]\n',
+        "Dockerfile", 'FROM vllm/vllm-openai:v0.25.1\nENTRYPOINT []\nCMD ["uvicorn", "app:app"]\n',
     ),
     "another image of the project": (
         "a.yaml",
@@ -46,8 +45,7 @@ NOTHING = {
         + '    args: ["/app/backend", "-port=8700"]\n',
     ),
     "keys of another program": (
-        "a.md",
-        "```yaml\nspeculative_num_steps: 4\nspeculative_algo: NEXTN\nnccl_transport: roce\n"
+        "a.md", "```yaml\nspeculative_num_steps: 4\nspeculative_algo: NEXTN\nnccl_transport: roce\n"
         "speculative_enabled: true\nenable_spec_v2: true\n```\n",
     ),
     "options of another backend": (
@@ -57,8 +55,7 @@ NOTHING = {
     "a benchmark's settings": ("a.yaml", "apiVersion: a.b/v1\nkind: Bench\nspec:\n"
                                "  vllmArgs: {model: qwen3-8b, num-prompts: 9, ignore-eos: true}\n"),
     "the definition of a resource": (
-        "crd.yaml",
-        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n"
+        "crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n"
         "  properties:\n    command:\n      description: |-\n        Defaults to the entrypoint\n"
         "        (python3 -m vllm.entrypoints.openai.api_server), which the image requires.\n",
     ),
@@ -147,8 +144,7 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
     "in a shell of it": (
         "a.sh",
         "podman exec --user me box bash -lc '\n  cd \"$HOME\" && X=1 vllm serve m --port 1\n'\n",
-        "m",
-        {"--port": "1"},
+        "m", {"--port": "1"},
     ),
     "of another machine": ("a.sh",
                            """ssh h 'docker exec box env A=1 zsh -lc "vllm serve m --port 1"'\n""",
@@ -158,17 +154,14 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "m", {},
     ),
     "a value from outside": (
-        "a.sh",
-        'MMPROJ="${MMPROJ:-}"\nif [ -z "$MMPROJ" ]; then exit 2; fi\n'
-        'EXTRA="--mmproj $MMPROJ --jinja"\nllama-server -m a.gguf $EXTRA --port 1\n',
-        "a.gguf",
+        "a.sh", 'MMPROJ="${MMPROJ:-}"\nif [ -z "$MMPROJ" ]; then exit 2; fi\n'
+        'EXTRA="--mmproj $MMPROJ --jinja"\nllama-server -m a.gguf $EXTRA --port 1\n', "a.gguf",
         {"--mmproj": None, "--port": "1"},
     ),
     "values of a program of its own": (
         "a.sh",
         "vllm serve m --port=${PORT:-} ${accelerator.executionArgs} --max-model-len REPLACE_LEN "
-        """--kv-transfer-config '{"kv_role":"kv_both"${accelerator.kvJson}}'\n""",
-        "m",
+        """--kv-transfer-config '{"kv_role":"kv_both"${accelerator.kvJson}}'\n""", "m",
         {"--port": None, "--max-model-len": None, "--kv-transfer-config": None},
     ),
     "a conditional setting": ("a.bat", BATCH, "a.gguf", {"--reasoning": "off"}),
@@ -180,10 +173,8 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
                      "Or use `llama-embedding`, as in:\n```sh\nllama-embedding -hf a/b-GGUF\n```\n",
                      "a/b-GGUF", {}),
     "words in braces": (
-        "a.md",
-        "```sh\nvllm serve {your model directory} --max-num-seqs 4\n{ echo a; }\n```\n",
-        None,
-        {"--max-num-seqs": "4"},
+        "a.md", "```sh\nvllm serve {your model directory} --max-num-seqs 4\n{ echo a; }\n```\n",
+        None, {"--max-num-seqs": "4"},
     ),
     "a condition on itself": (
         "a.py", "x = x or a\nif x or x:\n    cmd = ['vllm', 'serve', 'm']\nrun(cmd)\n", "m", {},
@@ -192,10 +183,8 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "a.py", "from verl.third_party.vllm import LLM\nllm = LLM(model='m')\n", "m", {},
     ),
     "llama-cpp-python": (
-        "a.py",
-        'from llama_cpp import Llama\nllm = Llama(model_path="/m/q.gguf", n_ctx=4096)\n',
-        "/m/q.gguf",
-        {"--ctx-size": "4096"},
+        "a.py", 'from llama_cpp import Llama\nllm = Llama(model_path="/m/q.gguf", n_ctx=4096)\n',
+        "/m/q.gguf", {"--ctx-size": "4096"},
     ),
     "a script that it writes": ("Dockerfile", WRITTEN, "m", {"--max-model-len": "4096"}),
     "a shell behind dashes": (
@@ -206,11 +195,9 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         {"--tensor-parallel-size": "2"},
     ),
     "a recipe without defaults": (
-        "a.yaml",
-        "container: vllm-node-b12x:probe\ncommand: |\n"
+        "a.yaml", "container: vllm-node-b12x:probe\ncommand: |\n"
         """  vllm serve m --speculative-config '{{"method":"mtp","num_speculative_tokens":4}}'\n""",
-        "m",
-        {"--speculative-config": '{"method":"mtp","num_speculative_tokens":4}'},
+        "m", {"--speculative-config": '{"method":"mtp","num_speculative_tokens":4}'},
     ),
     "a note of the release": ("a.yaml", "model: m\nmax-model-len: 8192\nvllm-release: v2.24.0\n",
                               "m", {"--max-model-len": "8192"}),
@@ -236,18 +223,15 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "a.gguf", {"--ctx-size": "4096"},
     ),
     "str.format": (
-        "a.py",
-        'import os\nC = "vllm serve {model} --port {} --speculative-config '
+        "a.py", 'import os\nC = "vllm serve {model} --port {} --speculative-config '
         '\'{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":{k}}}\'"\n'
-        'os.system(C.format(8000, model="m", k=2))\n',
-        "m",
+        'os.system(C.format(8000, model="m", k=2))\n', "m",
         {"--port": "8000", "--speculative-config": '{"method":"mtp","num_speculative_tokens":2}'},
     ),
     "a folded command": (
         "a.yaml",
         "d:\n  - server_cmd: >\n      vllm serve m\n      --port 1\n      --additional-config\n"
-        "        '{\"a\":true}'\n",
-        "m", {"--port": "1"},
+        "        '{\"a\":true}'\n", "m", {"--port": "1"},
     ),
     "a job's script": (
         "a.yaml",
@@ -264,11 +248,9 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
     "a task with variables": ("a.yaml", "envs:\n  M: m\nrun: |\n  vllm serve $M --port 1\n", "m",
                               {"--port": "1"}),
     "a unit that a script writes": (
-        "install.sh",
-        "D=/m\ncat > /etc/systemd/system/x.service <<EOF\n[Service]\n"
+        "install.sh", "D=/m\ncat > /etc/systemd/system/x.service <<EOF\n[Service]\n"
         "ExecStart=/usr/local/bin/llama-server \\\\\n    --model ${D}/a.gguf \\\\\n"
-        "    --threads $(nproc) --host \\$HOST\nEOF\n",
-        "/m/a.gguf", {"--threads": None},
+        "    --threads $(nproc) --host \\$HOST\nEOF\n", "/m/a.gguf", {"--threads": None},
     ),
     "a template of a unit": ("vllm.service.j2",
                              "[Service]\nExecStart=/x/vllm serve {{ model }} --port 1\n", None,
@@ -279,10 +261,9 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "m", {"--port": "1"},
     ),
     "an environment file": (
-        ".env",
-        "VLLM_IMAGE=vllm/vllm-openai:v0.25.1\nMODEL_ID=m\n"
-        """VLLM_SPECULATIVE_CONFIG='{"method":"mtp","num_speculative_tokens":4}'\n""",
-        "m", {"--speculative-config": '{"method":"mtp","num_speculative_tokens":4}'},
+        ".env", "VLLM_IMAGE=vllm/vllm-openai:v0.25.1\nMODEL_ID=m\n"
+        """VLLM_SPECULATIVE_CONFIG='{"method":"mtp","num_speculative_tokens":4}'\n""", "m",
+        {"--speculative-config": '{"method":"mtp","num_speculative_tokens":4}'},
     ),
 }  # fmt: skip
 

@@ -269,8 +269,7 @@ HOSTILE = {
         + "A8 =\nx:\n\tvllm serve m $(A0)\n",
     ),
     "make: calls": (
-        "Makefile",
-        f"f = $(call f,$(1)x)$(call f,$(1)y)\ng = {'$(call h,$(1),a)' * 500}\n"
+        "Makefile", f"f = $(call f,$(1)x)$(call f,$(1)y)\ng = {'$(call h,$(1),a)' * 500}\n"
         f"h = {'$(call k,$(1))' * 500}\nk = $(1)z\nx:\n\tvllm serve $(call f,1) $(call g,1)\n",
     ),
     "make: export": ("Makefile",

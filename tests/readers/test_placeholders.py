@@ -55,8 +55,7 @@ PLACES = {
         "few",
     ),
     "method of JSON": (
-        "a.sh",
-        SERVE + """--speculative-config '{"method":"PLACE","num_speculative_tokens":2}'""",
+        "a.sh", SERVE + """--speculative-config '{"method":"PLACE","num_speculative_tokens":2}'""",
         "none-such",
     ),
     "method of YAML": ("a.yaml",

@@ -30,13 +30,11 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
     ),
     "tmux": (
         'tmux new-session -d -s x "cd /x && vllm serve Qwen/Qwen3.6-27B --port 8000 2>&1 | tee '
-        'log"',
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 1,
+        'log"', "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 1,
     ),
     "ssh and docker": (
         "ssh spark 'docker run --gpus all lmsysorg/sglang:v0.5.15 python3 -m sglang.launch_server "
-        "--model-path Qwen/Qwen3.6-27B'",
-        "-", "sglang", "Qwen/Qwen3.6-27B", {}, 1,
+        "--model-path Qwen/Qwen3.6-27B'", "-", "sglang", "Qwen/Qwen3.6-27B", {}, 1,
     ),
     "conda": ("conda run -n vllm python -u -m vllm.entrypoints.openai.api_server --model "
               "Qwen/Qwen3.6-27B --port 1", "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 1),
@@ -98,8 +96,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
     "python": (
         'import os\nfrom vllm import LLM\nM = os.environ.get("M", "Qwen/Qwen3.6-27B")\nK = 3\n'
         'LLM(model=M, tensor_parallel_size=2, speculative_config={"method": "mtp", '
-        '"num_speculative_tokens": K})\n',
-        "a.py", "vllm", "Qwen/Qwen3.6-27B",
+        '"num_speculative_tokens": K})\n', "a.py", "vllm", "Qwen/Qwen3.6-27B",
         {"--speculative-config": '{"method": "mtp", "num_speculative_tokens": 3}'}, 5,
     ),
     "python engine": ('import sglang as sgl\ne = sgl.Engine(model_path="Qwen/Qwen3.6-27B", '
@@ -120,8 +117,7 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
     ),
     "unit with variables": (
         "[Service]\nEnvironment=K=3 M=Qwen/Qwen3.6-27B\nExecStart=/opt/bin/vllm serve ${M} \\\n"
-        "  --spec-tokens ${K}\n",
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "3"}, 3,
+        "  --spec-tokens ${K}\n", "-", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "3"}, 3,
     ),
     "json list": ('["vllm","serve","Qwen/Qwen3.6-27B","--max-num-seqs","4"]', "-", "vllm",
                   "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1),

@@ -77,13 +77,9 @@ def bash(path: Path) -> str:
 
 
 TOOLS: dict[str, Callable[[Path], str]] = {
-    "docker-run": bash,
-    "compose": compose,
-    "systemd": systemd,
-    "quadlet": quadlet,
-    "k8s": kubernetes,
-    "ray": ray,
-}
+    "docker-run": bash, "compose": compose, "systemd": systemd, "quadlet": quadlet,
+    "k8s": kubernetes, "ray": ray,
+}  # fmt: skip
 # what each tool must refuse: a check that accepts everything proves nothing
 BROKEN = {
     "docker-run": "docker run 'unclosed",

@@ -47,10 +47,7 @@ def plan(server: Path, model: Path, folder: Path, **more: Any) -> dict[str, Any]
         "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "llama-server",
         "url": f"http://127.0.0.1:{port}", "concurrency": 2, "input_tokens": 16,
         "output_tokens": 48, "requests": 12, "warmup": 1, "seeds": [1],
-        "arms": [
-            {"name": "off", "argv": off},
-            {"name": "on", "argv": on, "method": "mtp", "k": 2},
-        ],
+        "arms": [{"name": "off", "argv": off}, {"name": "on", "argv": on, "method": "mtp", "k": 2}],
     }  # fmt: skip
     (folder / "plan.yaml").write_text(yaml.safe_dump(made | more))
     return made | more

@@ -227,14 +227,10 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (216.3, "220"),
-        (61.2, "61"),
-        (3989.0, "4,000"),
-        (0.0123, "0.012"),
-        (9.96, "10"),
+        (216.3, "220"), (61.2, "61"), (3989.0, "4,000"), (0.0123, "0.012"), (9.96, "10"),
         (1.0, "1.0"),
     ],
-)
+)  # fmt: skip
 def test_levels_have_two_digits(value: float, told: str) -> None:
     assert two_digits(value) == told
 

@@ -139,13 +139,9 @@ def test_every_rule_has_its_cases() -> None:
 @pytest.mark.parametrize(
     ("words", "fits"),
     [
-        ("--max-num-seqs 8 16.2", True),
-        ("--max-num-seqs 9 16.2", False),
-        ("8 --max-num-seqs", False),
-        ("--max-num-seq", False),
-        ("16.5", True),
-        ("17.2", False),
+        ("--max-num-seqs 8 16.2", True), ("--max-num-seqs 9 16.2", False),
+        ("8 --max-num-seqs", False), ("--max-num-seq", False), ("16.5", True), ("17.2", False),
     ],
-)
+)  # fmt: skip
 def test_words_are_whole_exact_and_in_order(words: str, fits: bool) -> None:
     assert has_words("Set --max-num-seqs to 8: it takes 16.2 GiB.", words) is fits

@@ -73,33 +73,17 @@ def test_what_a_kind_of_option_reads_as_a_number(kind: str) -> None:
 
 
 TYPES: list[tuple[str, Any, str | None]] = [
-    ("int", 3, None),
-    ("int", "3", None),
-    ("int", 3.0, None),
-    ("int", 3.5, "a whole number"),
-    ("int", "3.5", "a whole number"),
-    ("int", [3], "a whole number"),
-    ("int", None, "a whole number"),
-    ("float", "1e3", None),
-    ("float", "x", "a number"),
-    ("bool", 1, None),
-    ("bool", "Yes", None),
-    ("bool", "maybe", "true or false"),
-    ("str", 3, "text"),
-    ("dict", "x", "an object"),
-    ("dict[str, Any]", [], "an object"),
-    ("list[int]", [1, "2"], None),
-    ("list[int]", [1, "x"], "a list"),
-    ("list[int]", 1, "a list"),
-    ("int | str", [], "a whole number or text"),
-    ("int | None", None, None),
-    ("int | str", None, None),
-    ("Optional[int]", None, None),
-    ("Optional[int]", "x", "a whole number"),
-    ("SomeClass", "x", None),
-    ("int | SomeClass", "x", None),
-    ("Literal['a', 'b']", "c", None),
-]
+    ("int", 3, None), ("int", "3", None), ("int", 3.0, None), ("int", 3.5, "a whole number"),
+    ("int", "3.5", "a whole number"), ("int", [3], "a whole number"),
+    ("int", None, "a whole number"), ("float", "1e3", None), ("float", "x", "a number"),
+    ("bool", 1, None), ("bool", "Yes", None), ("bool", "maybe", "true or false"),
+    ("str", 3, "text"), ("dict", "x", "an object"), ("dict[str, Any]", [], "an object"),
+    ("list[int]", [1, "2"], None), ("list[int]", [1, "x"], "a list"), ("list[int]", 1, "a list"),
+    ("int | str", [], "a whole number or text"), ("int | None", None, None),
+    ("int | str", None, None), ("Optional[int]", None, None),
+    ("Optional[int]", "x", "a whole number"), ("SomeClass", "x", None),
+    ("int | SomeClass", "x", None), ("Literal['a', 'b']", "c", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "value", "said"), TYPES)

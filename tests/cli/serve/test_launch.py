@@ -80,21 +80,13 @@ def test_k_and_speculation_reach_the_files(page: TestClient) -> None:
 @pytest.mark.parametrize(
     ("query", "wrong"),
     [
-        ("k=0", "k"),
-        ("k=many", "k"),
-        ("k=2&speculation=off", "k"),
-        ("speculation=maybe", "speculation"),
-        ("host=a b", "host"),
-        ("port=70000", "port"),
-        ("port=80x", "port"),
-        ("image=a;b", "image"),
-        ("key=sesame", "key"),
-        ("parsers=hermes", "parsers"),
-        ("price=dear", "price"),
-        ("watts=-3", "watts"),
+        ("k=0", "k"), ("k=many", "k"), ("k=2&speculation=off", "k"),
+        ("speculation=maybe", "speculation"), ("host=a b", "host"), ("port=70000", "port"),
+        ("port=80x", "port"), ("image=a;b", "image"), ("key=sesame", "key"),
+        ("parsers=hermes", "parsers"), ("price=dear", "price"), ("watts=-3", "watts"),
         ("engine=sglang&key=on&form=compose", "key"),
     ],
-)
+)  # fmt: skip
 def test_a_refusal_names_and_marks_its_field(page: TestClient, query: str, wrong: str) -> None:
     got = page.get(f"/?{BASE}&{query}")
     assert got.status_code == 400 and f'data-wrong="{wrong}"' in got.text

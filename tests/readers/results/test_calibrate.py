@@ -48,18 +48,11 @@ def call(*words: str) -> tuple[int, str]:
 
 def machine(gain: float, sd: float = 0.02, **setting: object) -> machines.Machine:
     fields: dict[str, object] = {
-        "date": "2026-11-20",
-        "model": "qwen3.6-35b-a3b",
-        "engine": "vllm",
-        "quant": "fp8",
-        "method": "mtp",
-        "k": 2,
-        "concurrency": 4,
-        "input_tokens": 1024,
-        "output_tokens": 256,
+        "date": "2026-11-20", "model": "qwen3.6-35b-a3b", "engine": "vllm", "quant": "fp8",
+        "method": "mtp", "k": 2, "concurrency": 4, "input_tokens": 1024, "output_tokens": 256,
         "workload": "mixed",
         "gains": {name: {"log": log(gain), "sd": sd} for name in ("output_tok_s", "tpot")},
-    }
+    }  # fmt: skip
     run = machines.MachineRun.model_validate(fields | setting)
     return machines.Machine(name="m", hardware="gb10", runs=(run,))
 
