@@ -2,11 +2,9 @@
 findings, show a diff or fix.
 """
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,11 +13,8 @@ from advisor.cli.base import HELP, form_option, option, say
 from advisor.cli.options import CHECKED, click_options
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import json_text
-from advisor.lint.report import no_launch_message, with_unread
+from advisor.lint.report import Report, merge_reports, no_launch_message, with_unread
 from advisor.lint.validate import validate as check_files
-
-if TYPE_CHECKING:
-    from advisor.lint.report import Report
 
 RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
@@ -47,8 +42,6 @@ def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
 
 def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]) -> Report:
     """The report after fixes; standard input is judged as it was printed."""
-    from advisor.lint.report import merge_reports  # start-up: only for this option
-
     if "-" not in changed:
         return judge(files, options)
     piped = _check(options, text=changed["-"], name="-")

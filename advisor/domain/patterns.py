@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 if TYPE_CHECKING:
     import ast
@@ -78,18 +78,9 @@ class Later(Sequence[T]):
 
 def parse_module(text: str) -> ast.Module:
     """A Python program. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
-    return cast("ast.Module", _parse(text, "exec"))
-
-
-def parse_expression(text: str) -> ast.expr:
-    """One Python expression. Raises as `parse_module` does."""
-    return cast("ast.Expression", _parse(text.lstrip(" \t"), "eval")).body
-
-
-def _parse(text: str, mode: Literal["exec", "eval"]) -> ast.AST:
     import ast
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the parser says of `1if` goes to the terminal
-        return ast.parse(text, mode=mode)
+        return ast.parse(text)

@@ -5,8 +5,6 @@ Numbers that are not finite become null: the objects are strict JSON. Keys are s
 be added.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +34,7 @@ class Shape:
     may lack.
     """
 
-    listed: dict[Any, Shape] = {}  # noqa: RUF012 - the one table of all shapes
+    listed: dict[Any, "Shape"] = {}  # noqa: RUF012 - the one table of all shapes
 
     def __init__(
         self,

@@ -5,8 +5,6 @@ A rule is one function under `@rule(...)` in sd1 to sd5; its name is the slug. `
 a case.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -71,15 +69,6 @@ Hits = Iterable[Hit | Lacking]
 Check = Callable[[Case], Hits]
 
 
-class Text(NamedTuple):
-    """The parts of a rule's docstring."""
-
-    summary: str
-    why: str
-    bad: Example
-    good: Example
-
-
 class Example(NamedTuple):
     """A text that must (or must not) fire, and what it is judged under: `Bad (version=0.19.1,
     hw=gb10): ...`.
@@ -91,6 +80,15 @@ class Example(NamedTuple):
 
     text: str
     given: dict[str, str]
+
+
+class Text(NamedTuple):
+    """The parts of a rule's docstring."""
+
+    summary: str
+    why: str
+    bad: Example
+    good: Example
 
 
 class Rule(NamedTuple):

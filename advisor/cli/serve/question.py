@@ -1,7 +1,5 @@
 """A question as a page, the API or an agent asks it; its schema is that of URL, form and tools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -132,7 +130,7 @@ def _annotation(row: OptionRow) -> Any:
     return bool if kind is bool else Name
 
 
-def _read(kind: click.ParamType[Any], value: Any) -> Any:
+def _read(kind: Any, value: Any) -> Any:
     """A value as the command line reads it: "16 users", "32k"; a list is left to its own type."""
     if not isinstance(value, str | int | float):
         return value
@@ -166,7 +164,7 @@ class Question(form_base(_ASKED, defaults=True)):  # type: ignore[misc]
             options["concurrency"] = (least, self.concurrency)
         return options
 
-    def plain(self) -> Question:
+    def plain(self) -> "Question":
         """The question alone, without what else a form has."""
         return check_fields(Question, self.as_options())
 

@@ -1,20 +1,16 @@
 """A report for code hosts: SARIF 2.1.0, and workflow commands of GitHub that annotate lines."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from advisor.domain.nouns import Finding
 from advisor.lint.fixes import shape_edit
+from advisor.lint.report import Failure, Report
+from advisor.readers import FileRead
 from advisor.render.findings.json_out import redact_data
 from advisor.render.findings.text import link
 from advisor.rules import get_rule
-
-if TYPE_CHECKING:
-    from advisor.lint.report import Failure, Report
-    from advisor.readers import FileRead
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 

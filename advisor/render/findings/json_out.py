@@ -1,20 +1,15 @@
 """A report as JSON, and the JSON Schema that it follows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain.nouns import Engine, Estimate, Finding, Method, Skipped
 from advisor.domain.printable import cut, printable_lines
-from advisor.lint.report import FileReport
+from advisor.lint.report import CheckedLaunch, FileReport, Report
 from advisor.lint.validate import fence
 from advisor.render.json_out import CODE
 from advisor.render.objects import DIALECT, Schema, Shape, list_of, object_of, or_null, schema_of
-
-if TYPE_CHECKING:
-    from advisor.lint.report import CheckedLaunch, Report
 
 MAX_TEXT = 10_000  # characters of one text
 

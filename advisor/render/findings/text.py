@@ -2,20 +2,14 @@
 not be judged.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Edit, Finding
 from advisor.domain.patterns import lazy_re
-from advisor.lint.report import merge_repeats
+from advisor.lint.report import CheckedLaunch, Report, merge_repeats
+from advisor.readers import FileRead
 from advisor.rules.kit.case import k_words
-
-if TYPE_CHECKING:
-    from advisor.lint.report import CheckedLaunch, Report
-    from advisor.readers import FileRead
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 _RANK = {"info": 0, "warning": 1, "error": 2}

@@ -2,22 +2,18 @@
 engine's, unknown.
 """
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
 from advisor.domain.records import NamedTuple
 from advisor.engines.arguments.speculative_json import scalar
+from advisor.engines.catalogue import Catalogue, Removal
 from advisor.rules.kit.json_text import problem
 from advisor.rules.kit.releases import possible
 from advisor.rules.registry import GGUF_ENGINES
-
-if TYPE_CHECKING:
-    from advisor.engines.catalogue import Catalogue, Removal
 
 Standing = Literal["taken", "removed", "too-new", "foreign", "unknown"]
 CATALOGUED = ("vllm", "sglang", "llama-server")
