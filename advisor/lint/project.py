@@ -7,7 +7,7 @@ ignored adds up. `engine-version` is the release of files that name none, for on
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -18,13 +18,28 @@ from advisor.domain.spelling import nearest_word
 from advisor.lint.report import Given
 
 MAX_BYTES, MAX_LEVELS = 1_000_000, 64
-_NUMBERS = ("gpus", "concurrency", "ctx", "output-tokens")
-_WORDS = ("hw", "workload")
-_CODES = ("select", "ignore")
-_VERSIONS, _PATHS = "engine-version", "per-path"
-_GIVEN = (*_NUMBERS, *_WORDS, _VERSIONS)
-_KEYS = (*_GIVEN, *_CODES, _PATHS)
+_PATHS = "per-path"
 _ENGINES = ("vllm", "sglang", "llama-server", "ik_llama.cpp")
+# what a key takes, in words and as a test
+_NUMBER = "a whole number from 1 on", lambda x: type(x) is int and 1 <= x <= 10_000_000
+_WORD = "a text", lambda x: isinstance(x, str)
+_CODES = "a list of codes", lambda x: isinstance(x, list) and all(isinstance(y, str) for y in x)
+_RELEASES = (
+    f"a table of {', '.join(_ENGINES)} and their releases",
+    lambda x: (
+        isinstance(x, dict) and all(k in _ENGINES and isinstance(v, str) for k, v in x.items())
+    ),
+)
+_GIVEN: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("gpus", "concurrency", "ctx", "output-tokens"), _NUMBER),
+    **dict.fromkeys(("hw", "workload"), _WORD),
+    "engine-version": _RELEASES,
+}
+_KEYS = {
+    **_GIVEN,
+    **dict.fromkeys(("select", "ignore"), _CODES),
+    _PATHS: ("a table of paths and their settings", lambda x: isinstance(x, dict)),
+}
 
 
 class Judging(NamedTuple):
@@ -102,28 +117,9 @@ def _check(row: Any, where: str, inner: bool = False) -> dict[str, Any]:
         if key not in _KEYS or (inner and key == _PATHS):
             near = nearest_word(key, _KEYS, "setting")
             raise AdvisorError(f"{where}: no setting '{key}'" + (f"; '{near}'?" if near else ""))
-        if key == _PATHS and isinstance(value, dict):
-            for glob, settings in value.items():
-                _check(settings, f"{where} ({glob})", True)
-        elif not _fits(key, value):
-            kind = (
-                "a whole number from 1 on" if key in _NUMBERS
-                else "a text" if key in _WORDS
-                else "a list of codes" if key in _CODES
-                else "a table of paths and their settings" if key == _PATHS
-                else f"a table of {', '.join(_ENGINES)} and their releases"
-            )  # fmt: skip
+        kind, fits = _KEYS[key]
+        if not fits(value):
             raise AdvisorError(f"{where}: {key} is {kind}")
+        for glob, settings in value.items() if key == _PATHS else ():
+            _check(settings, f"{where} ({glob})", True)
     return row
-
-
-def _fits(key: str, value: Any) -> bool:
-    if key in _NUMBERS:
-        return type(value) is int and 1 <= value <= 10_000_000
-    if key in _WORDS:
-        return isinstance(value, str)
-    if key in _CODES:
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
-    return isinstance(value, dict) and all(
-        engine in _ENGINES and isinstance(release, str) for engine, release in value.items()
-    )
