@@ -136,21 +136,15 @@ def _sort_out(
     """The rules that apply: those that lack an input, with what they lack, and those to ask."""
     skipped, rows = [], []
     for row in among():
-        if not _applies(row, engine, method != "none", emitted):
+        ours = emitted and ("file" in row.needs or row.code.startswith(SPELLING))
+        other = row.engines and engine not in row.engines
+        if ours or other or (row.speculative and method == "none"):
             continue
         if missing := tuple(name for name in row.needs if name in lacking):
             skipped.append((row.code, missing))
         elif not row.methods or method in row.methods:
             rows.append(row)
     return tuple(skipped), tuple(rows)
-
-
-def _applies(row: RuleRow, engine: str, speculates: bool, emitted: bool) -> bool:
-    if row.engines and engine not in row.engines:
-        return False
-    if row.speculative and not speculates:
-        return False
-    return not (emitted and ("file" in row.needs or row.code.startswith(SPELLING)))
 
 
 def has(case: Case, name: str) -> bool:
@@ -194,7 +188,8 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
                 text = None if case.launch.engine_version else case.launch.version_text
                 named = f"{text} is not in the catalogue" if parse_release(text) else ""
                 message += f" ({named or 'release not pinned'}; applies to {versions})"
-    place = hit.flag or (find_place(case, found.at) if found.at else None)
+    flags = (PLACES[one](case) if one in PLACES else case.flag(one) for one in found.at)
+    place = hit.flag or next(filter(None, flags), None)
     flag = place if isinstance(place, Flag) else None
     return Finding(
         code=found.code,
@@ -215,12 +210,6 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
         k_max=hit.k_max,
         k_best=hit.k_best,
     )
-
-
-def find_place(case: Case, at: tuple[str, ...]) -> Flag | None:
-    """The flag that a rule names as the place of its hits."""
-    named = (PLACES[one](case) if one in PLACES else case.flag(one) for one in at)
-    return next(filter(None, named), None)
 
 
 def certain_fix(fix: Fix | None, case: Case) -> Fix | None:

@@ -61,11 +61,6 @@ def joint_fix(what: str, *fixes: Fix, safe: bool = False) -> Fix:
 # ---------------------------------------------------------------- flags
 
 
-def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool = False) -> Fix:
-    """Replace a flag with its value."""
-    return span_fix(case, found.span, text, what, safe=safe)
-
-
 def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool = False) -> Fix:
     """Replace a flag's name only, so that quotes, `=` and list items around it stay as they are."""
     start = found.span.start if found.span is not None else found.name_at
@@ -74,11 +69,6 @@ def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool = Fal
         name = name[:2] + name[2:].replace("-", "_")
     place = at(start, len(found.raw)) if found.raw else None
     return span_fix(case, place, name, what, safe=safe)
-
-
-def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool = False) -> Fix:
-    """Replace a flag's value only."""
-    return span_fix(case, found.value_span, text, what, safe=safe)
 
 
 def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what: str) -> Fix:
@@ -121,7 +111,7 @@ def drop_fix(case: Case, option: Option, what: str, *, safe: bool = False) -> Fi
     if given is None or given.origin not in ("cli", "ini", "python") or given.unresolved:
         return Fix(text=what)
     safe = safe and not is_shared(case, given.span, alike=False)
-    return replace_fix(case, given, "", what, safe=safe)
+    return span_fix(case, given.span, "", what, safe=safe)
 
 
 def set_fix(case: Case, option: Option, value: str, what: str, *, safe: bool = False) -> Fix:
@@ -130,7 +120,7 @@ def set_fix(case: Case, option: Option, value: str, what: str, *, safe: bool = F
     if given is None or given.unresolved:
         return Fix(text=what)
     safe = safe and not is_shared(case, given.span or given.value_span)
-    return value_fix(case, given, value, what, safe=safe)
+    return span_fix(case, given.value_span, value, what, safe=safe)
 
 
 def swap_fix(case: Case, one: Flag, other: Flag, what: str) -> Fix:

@@ -9,7 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import model_text
-from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, span_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
@@ -116,7 +116,7 @@ def flash_attn_bare(case: Case) -> Hits:
         yield Hit(
             f"{found.raw} needs a value: on, off or auto",
             flag=found,
-            fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
+            fix=span_fix(case, found.span, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
             versions="builds of 2026 (b8643 and later)",
             everywhere=BARE not in possible(case, found) or is_newest(case),
         )
@@ -174,14 +174,13 @@ def stray_argument(case: Case) -> Hits:
             yield Hit(
                 f"'{word}' is no option: it needs two plain dashes, {name}",
                 flag=stray,
-                fix=replace_fix(case, stray, text, f"Write {name}."),
+                fix=span_fix(case, stray.span, text, f"Write {name}."),
                 slip=True,
                 sole=True,
             )
             continue
-        if stray is taken or stray.unresolved or not _PLAIN.fullmatch(word):
-            continue
-        if word.startswith("-") or "..." in word:
+        plain = _PLAIN.fullmatch(word) and not word.startswith("-") and "..." not in word
+        if stray is taken or stray.unresolved or not plain:
             continue
         model = _GGUF.search(word) is not None and case.flag("--model", "--hf-repo") is None
         # where a digest alone names the image, what its entrypoint takes is not known
@@ -204,21 +203,15 @@ def option_without_dashes(case: Case, stray: Flag) -> str | None:
         return None
     name = f"--{word[2].replace('_', '-')}"
     match = catalogue(case).match(name, None)
-    if match is None or match.abbreviated or case.launch.flag(name) is not None:
-        return None
-    return name
-
-
-def switch_before(case: Case, stray: Flag) -> Flag | None:
-    """The option without a value right before an argument."""
-    start = stray.span.start if stray.span is not None else 0
-    flags = (one for one in case.launch.flags if one.span and one.span.end == start - 1)
-    return next((one for one in flags if one.value is None), None)
+    known = match is not None and not match.abbreviated
+    return name if known and case.launch.flag(name) is None else None
 
 
 def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
     """-m before a model, --n-cpu-moe for --cpu-moe before a number; else the word taken away."""
-    word, before = stray.value or "", switch_before(case, stray)
+    word, start = stray.value or "", stray.span.start if stray.span is not None else 0
+    beside = (one for one in case.launch.flags if one.span and one.span.end == start - 1)
+    before = next((one for one in beside if one.value is None), None)
     counted = f"--n-{before.name.removeprefix('--')}" if before and word.isdigit() else ""
     option = catalogue(case).find(counted, None) if counted else None
     if before and option is not None and option.takes_value is True:
@@ -226,9 +219,9 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
     if stray.span is None or case.launch.form == "batch":  # cmd has other quotes, and one variable
         return Fix(text="Write -m before it." if model else f"Remove '{word}'.")
     if model:
-        return replace_fix(case, stray, f"-m {shlex.quote(word)}", "Write -m before it.")
+        return span_fix(case, stray.span, f"-m {shlex.quote(word)}", "Write -m before it.")
     if not _ADDRESS.fullmatch(word) or case.flag("--host") is not None:
-        return replace_fix(case, stray, "", f"Remove '{word}'.")
+        return span_fix(case, stray.span, "", f"Remove '{word}'.")
     if before is not None and before.raw == "-h":  # which prints the options and ends
         return rename_fix(case, before, "--host", "Write --host for -h.")
-    return replace_fix(case, stray, f"--host {word}", "Write --host before it.")
+    return span_fix(case, stray.span, f"--host {word}", "Write --host before it.")

@@ -116,19 +116,16 @@ def hosts(case: Case) -> Hits:
             fix=set_fix(case, given, "0.0.0.0", "Listen on 0.0.0.0."),
         )
         return
-    default = given is None and case.plan.engine == "sglang"
-    default = (
-        default and case.launch.env_value("SGLANG_HOST_IP") is None and is_official(container.image)
-    )
+    default = given is None and case.launch.env_value("SGLANG_HOST_IP") is None
+    own = case.plan.engine == "sglang" and is_official(container.image)
     # an operator adds options of its own
     whole = container.complete and not any(one.unresolved for one in case.launch.flags)
-    if default and whole:
-        what = "Add --host 0.0.0.0."
+    if default and own and whole:
         beside = case.flag("--port", "--model-path")
         yield Hit(
             "SGLang listens on 127.0.0.1 by default: nobody outside the container reaches it",
             flag="--host",
             line=reached[0].line,
             severity="error",
-            fix=add_fix(case, beside, "--host", "0.0.0.0", what),
+            fix=add_fix(case, beside, "--host", "0.0.0.0", "Add --host 0.0.0.0."),
         )

@@ -12,7 +12,7 @@ from advisor.rules.kit.fixes import (
     is_shared,
     joint_fix,
     rename_fix,
-    replace_fix,
+    span_fix,
 )
 from advisor.rules.kit.flags import (
     catalogue,
@@ -66,7 +66,7 @@ def successor_fix(case: Case, found: Flag) -> Fix:
         if use is not None and case.launch.flag(use) is None:
             return Fix(text=f"Use {use} {what}")
         sure = pinned and name in tables["safe_removals"]["value"]
-        return replace_fix(case, found, "", f"Remove {found.raw}.", safe=sure)
+        return span_fix(case, found.span, "", f"Remove {found.raw}.", safe=sure)
     successors = known.notes.get("successors") or {}
     row = successors.get(name) or {}
     value = row.get("value", found.value)
@@ -87,7 +87,7 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     if "value" not in row:
         return rename_fix(case, found, use, what, safe=safe)
     new = f"{use} {value}" if found.origin == "cli" else f"{use.lstrip('-')} = {value}"
-    return replace_fix(case, found, new, what, safe=safe and found.origin in ("cli", "ini"))
+    return span_fix(case, found.span, new, what, safe=safe and found.origin in ("cli", "ini"))
 
 
 def _together(case: Case, use: str, rivals: list[Flag]) -> Fix:
@@ -99,13 +99,9 @@ def _together(case: Case, use: str, rivals: list[Flag]) -> Fix:
     if not value or any(one.origin != "cli" or one.unresolved for one in rivals):
         return Fix(text=what)
     safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
-    return merge_fix(case, rivals, f"{use} {value}", what, safe)
-
-
-def merge_fix(case: Case, found: list[Flag], text: str, what: str, safe: bool) -> Fix:
-    """Write one option in the place of the first, and take the others away."""
-    texts = (text, *[""] * (len(found) - 1))
-    fixes = (replace_fix(case, *pair, what) for pair in zip(found, texts, strict=True))
+    texts = (f"{use} {value}", *[""] * (len(rivals) - 1))  # in the place of the first
+    places = zip(rivals, texts, strict=True)
+    fixes = (span_fix(case, one.span, text, what) for one, text in places)
     return joint_fix(what, *fixes, safe=safe)
 
 

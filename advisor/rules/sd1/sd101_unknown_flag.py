@@ -5,14 +5,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import (
-    at,
-    drop_fix,
-    is_release_pinned,
-    rename_fix,
-    replace_fix,
-    span_fix,
-)
+from advisor.rules.kit.fixes import at, drop_fix, is_release_pinned, rename_fix, span_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -52,38 +45,17 @@ def unknown_flag(case: Case) -> Hits:
     version = catalogued_version(case)
     unknown = [found for found in case.launch.flags if option_at_release(case, found) == "unknown"]
     for found in unknown:
-        if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
-            yield sign_hit(case, found, cut[1], cut[2], "a value is given after a space")
+        if (hit := written_otherwise(case, found)) is not None:
+            yield hit
             continue
-        two = _GLUED.fullmatch(found.raw)
-        if found.raw == "-p" and _PORT.fullmatch(found.value or ""):
-            text = f"{case.plan.engine} has no option -p; the port is given by --port"
-            yield respelt(found, text, rename_fix(case, found, "--port", "Write --port."))
-            continue
-        if two and all(catalogue(case).find(one, None) is not None for one in two.groups()):
-            why = f"a blank is missing before {two[2]}"
-            yield sign_hit(case, found, two[1], two[2], why)
-            continue
-        match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
-        if match is not None and match.abbreviated:  # a keyword, which nothing completes
-            yield keyword_cut_short(case, found, match.spelling)
-            continue
-        if match is not None:
-            dashes = found.origin == "ini" or "_" in found.raw
-            yield (underscore_hit if dashes else join_value)(case, found)
-            continue
-        if (behind := behind_the_image(case, found)) is not None:
-            yield behind
-            continue
-        near = nearest_option(case, lookup_spelling(found))
-        near = near if near and close(lookup_spelling(found), near) else None
-        misspelt = slip(lookup_spelling(found), near)
+        name = lookup_spelling(found)
+        near = nearest_option(case, name)
+        near = near if near and close(name, near) else None
+        misspelt = slip(name, near)
         option = catalogue(case).find(near, version or catalogue(case).newest) if near else None
         if near and (option is None or option.removed):  # what took its place
             near = catalogue(case).successor(near, version) or near
-        said, meant = (
-            set(one.strip("-").split("-")) for one in (lookup_spelling(found), near or "")
-        )
+        said, meant = (set(one.strip("-").split("-")) for one in (name, near or ""))
         misspelt = misspelt or (len(said) > 2 and said < meant)  # words left out or turned
         if case.plan.engine not in CATALOGUED and not misspelt:
             continue  # a fork without a catalogue of its own
@@ -97,11 +69,28 @@ def unknown_flag(case: Case) -> Hits:
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
-            sole=misspelt
-            and is_only_near(
-                lookup_spelling(found), near, catalogue(case).spellings(catalogued_version(case))
-            ),
+            sole=misspelt and is_only_near(name, near, catalogue(case).spellings(version)),
         )
+
+
+def written_otherwise(case: Case, found: Flag) -> Hit | None:
+    """The hit of an option that is there in another spelling, or that is docker's."""
+    known, version = catalogue(case), catalogued_version(case)
+    cut, two = _SIGN.fullmatch(found.raw), _GLUED.fullmatch(found.raw)
+    if cut and known.find(cut[1], None) is not None:
+        return sign_hit(case, found, cut[1], cut[2], "a value is given after a space")
+    if found.raw == "-p" and _PORT.fullmatch(found.value or ""):
+        text = f"{case.plan.engine} has no option -p; the port is given by --port"
+        return respelt(found, text, rename_fix(case, found, "--port", "Write --port."))
+    if two and all(known.find(one, None) is not None for one in two.groups()):
+        return sign_hit(case, found, two[1], two[2], f"a blank is missing before {two[2]}")
+    match = known.match(lookup_spelling(found), version)
+    if match is None:
+        return behind_the_image(case, found)
+    if match.abbreviated:  # a keyword, which nothing completes
+        return keyword_cut_short(case, found, match.spelling)
+    dashes = found.origin == "ini" or "_" in found.raw
+    return (underscore_hit if dashes else join_value)(case, found)
 
 
 def behind_the_image(case: Case, found: Flag) -> Hit | None:
@@ -195,7 +184,7 @@ def join_value(case: Case, found: Flag) -> Hit:
         text = found.raw
     fix: Fix | str = f"Write {text}."
     if not found.unresolved:
-        fix = replace_fix(case, found, text, f"Write {text}.", safe=is_release_pinned(case))
+        fix = span_fix(case, found.span, text, f"Write {text}.", safe=is_release_pinned(case))
     what = "it is a switch" if bare else "pass the value as a separate argument"
     return respelt(found, f"{case.plan.engine} does not read {found.raw}=VALUE: {what}", fix)
 

@@ -8,7 +8,7 @@ from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import is_gguf
-from advisor.rules.kit.fixes import replace_fix, set_fix
+from advisor.rules.kit.fixes import set_fix, span_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import beyond, likely_number, limits, outside, takes
 from advisor.rules.kit.values import OPEN, allowed_values, matches_choice, nearest, slip
@@ -117,7 +117,7 @@ def adapters(case: Case, flag: Flag) -> Hit | None:
     what = "Write each as NAME=PATH."
     fix = Fix(text=what)
     if all("=" in word for word in meant):
-        fix = replace_fix(case, flag, f"{flag.raw} {' '.join(meant)}", what)
+        fix = span_fix(case, flag.span, f"{flag.raw} {' '.join(meant)}", what)
     return wrong(flag, "NAME=PATH", fix, value=bad[0])
 
 
@@ -149,7 +149,7 @@ def with_commas(case: Case, flag: Flag) -> Hit:
     what = f"Write {written}."
     fix = Fix(text=what)
     if flag.origin == "cli":  # a list does not go on behind a sign: --option=1 2
-        fix = replace_fix(case, flag, f"{flag.raw} {written}", what)
+        fix = span_fix(case, flag.span, f"{flag.raw} {written}", what)
     return wrong(flag, "whole numbers with spaces between them", fix)
 
 

@@ -8,7 +8,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import is_gguf, is_hybrid
-from advisor.rules.kit.fixes import replace_fix, set_fix
+from advisor.rules.kit.fixes import set_fix, span_fix
 from advisor.rules.kit.values import word_apart
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
@@ -231,7 +231,7 @@ def no_file(case: Case, place: Flag, bare: str) -> Hits:
         yield Hit(
             f"-m takes a file, and {model} is a repository: -hf takes one",
             flag=place,
-            fix=replace_fix(case, place, f"-hf {place.value}", what),
+            fix=span_fix(case, place.span, f"-hf {place.value}", what),
         )
     elif option == "--model" and _CUT.search(bare):
         yield Hit(

@@ -6,7 +6,7 @@ from advisor.engines.catalogue import Catalogue
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer
-from advisor.rules.kit.fixes import is_release_pinned, json_add_fix, json_fix, set_fix, value_fix
+from advisor.rules.kit.fixes import is_release_pinned, json_add_fix, json_fix, set_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_keys
 from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import nearest, slip
@@ -175,7 +175,7 @@ def spec_method_unknown(case: Case) -> Hits:
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
     sure = near == MEANT.get(method.lower()) and is_release_pinned(case)
     if place is not None and near and place.name == "--spec-method":
-        fix = value_fix(case, place, near, f"Use '{near}'.", safe=sure)
+        fix = span_fix(case, place.value_span, near, f"Use '{near}'.", safe=sure)
     elif near:
         fix = json_fix(case, place, "method", f'"{near}"', f"Use '{near}'.", safe=sure)
     yield Hit(

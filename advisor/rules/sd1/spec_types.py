@@ -7,7 +7,7 @@ from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import model_text
-from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
+from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
 from advisor.rules.kit.values import nearest, slip
@@ -60,7 +60,7 @@ def spec_type_mtp(case: Case) -> Hits:
             f"--spec-type {found.value}: mainline llama.cpp calls it {new}; '{old[0]}' is valid "
             "only on forks and on the branch before the merge",
             flag=found,
-            fix=value_fix(case, found, new, what, safe=safe),
+            fix=span_fix(case, found.value_span, new, what, safe=safe),
             severity="info" if case.launch.fork else None,
             everywhere="mtp" not in old or is_newest(case),
             versions=f"mainline {SINCE} and later",
@@ -175,7 +175,7 @@ def sglang_algorithm_unknown(case: Case) -> Hits:
         f"SGLang has no speculative algorithm {found.value}"
         + (f"; it calls it {near}" if word in MEANT else ""),
         flag=found,
-        fix=value_fix(case, found, near, text, safe=word in MEANT) if near else text,
+        fix=span_fix(case, found.value_span, near, text, safe=word in MEANT) if near else text,
         slip=word in MEANT or slip(word, near),
         sole=is_only_near(word, near, TAKEN),
     )

@@ -7,7 +7,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Span
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import is_gguf, model_text
-from advisor.rules.kit.fixes import drop_fix, replace_fix, span_fix
+from advisor.rules.kit.fixes import drop_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
@@ -53,7 +53,7 @@ def flag_needs_value(case: Case) -> Hits:
         if option is not None and option.takes_value and not option.many:
             fix, what = None, f"Give {given.raw} a value or remove it."
             if given.name == "--spec-type" and "mtp" in model_text(case).lower():
-                fix = replace_fix(case, given, f"{given.raw} draft-mtp", what)
+                fix = span_fix(case, given.span, f"{given.raw} draft-mtp", what)
             yield Hit(f"{given.raw} needs a value and has none", flag=given, fix=fix or what)
 
 
@@ -130,7 +130,7 @@ def apart(case: Case) -> Fix:
     what = "Pass the value as a separate item"
     what += "." if case.plan.engine == "llama-server" else ", or write OPTION=VALUE."
     fixes = [
-        replace_fix(case, one, join_by_equals(case, one.value or ""), what)
+        span_fix(case, one.span, join_by_equals(case, one.value or ""), what)
         for one in case.launch.strays
         if (word := _JOINED.match(one.value or "")) is not None and is_option(case, word[1])
     ]

@@ -5,7 +5,7 @@ from advisor.knowledge.rule_data import table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix, value_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix, span_fix
 from advisor.rules.kit.policy import regime
 from advisor.rules.kit.values import is_accepted
 
@@ -37,7 +37,9 @@ def llama_kv_without_kernel(case: Case) -> Hits:
             f"decoding can hang",
             flag=bad[0],
             severity="info" if case.launch.fork else None,
-            fix=value_fix(case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V."),
+            fix=span_fix(
+                case, bad[0].value_span, "q8_0", "Use q8_0 (or q4_0), the same for K and V."
+            ),
         )
 
 
@@ -63,7 +65,7 @@ def llama_mixed_kv_types(case: Case) -> Hits:
             f"kernels for equal types only",
             flag=v or k,
             severity="info" if case.launch.fork else None,
-            fix=value_fix(case, v, types[0], f"Use {types[0]} for both.") if v else None,
+            fix=span_fix(case, v.value_span, types[0], f"Use {types[0]} for both.") if v else None,
         )
 
 
@@ -195,7 +197,7 @@ def llama_mtp_split_tensor(case: Case) -> Hits:
         yield Hit(
             "MTP with split mode tensor crashed (May 2026) or changed outputs (later): use layer",
             flag=place,
-            fix=value_fix(case, place, "layer", "Use --split-mode layer."),
+            fix=span_fix(case, place.value_span, "layer", "Use --split-mode layer."),
         )
 
 

@@ -160,8 +160,8 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     if seen is not None and seen[0] < ranks and case.flag(*SPREAD) is None:
         yield too_few(case, *seen, ranks)
         return
-    holders = {"slurm": "job", "modal": "function"}
-    holder = holders.get(container.kind, "container") if container is not None else "container"
+    kind = container.kind if container is not None else ""
+    holder = {"slurm": "job", "modal": "function"}.get(kind, "container")
     told = case.facts.gpus  # as many as the launch has ranks, where nobody tells it
     given, where = told, f"{'are' if told > 1 else 'is'} there (--gpus)"
     if held is not None and held <= told:
@@ -170,25 +170,23 @@ def tp_exceeds_gpus(case: Case) -> Hits:
         return
     parallel = case.flag(*TP)
     give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
-    lower = "use tensor parallelism"
+    lower = f"use tensor parallelism {given}"
     if case.plan.pp != 1:
-        lower = "lower both kinds of parallelism to"
-    what = f"{give}, or {lower} {given}{'' if case.plan.pp == 1 else ' in all'}."
+        lower = f"lower both kinds of parallelism to {given} in all"
     yield Hit(
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
         flag=parallel or case.flag("--pipeline-parallel-size", "--pp-size"),
-        fix=what,
+        fix=f"{give}, or {lower}.",
     )
 
 
 def visible(case: Case) -> tuple[int, EnvVar] | None:
     """How many devices CUDA_VISIBLE_DEVICES lists, and the variable."""
-    for var in reversed(case.launch.env):
-        if var.name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
-            if var.unresolved or not re.fullmatch(r"[\w/-]+(,[\w/-]+)*", var.value or ""):
-                return None
-            return len((var.value or "").split(",")), var
-    return None
+    names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    var = next((one for one in reversed(case.launch.env) if one.name in names), None)
+    if var is None or var.unresolved or not re.fullmatch(r"[\w/-]+(,[\w/-]+)*", var.value or ""):
+        return None
+    return len((var.value or "").split(",")), var
 
 
 def too_few(case: Case, count: int, var: EnvVar, ranks: int) -> Hit:

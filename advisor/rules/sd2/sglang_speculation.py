@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer, number
-from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix, value_fix
+from advisor.rules.kit.fixes import add_fix, set_fix, span_fix, swap_fix
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
 GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
@@ -79,7 +79,7 @@ def sglang_steps_draft_tokens(case: Case) -> Hits:
     if steps is not None and n == m + 1:
         fix = swap_fix(case, steps, tokens, f"Exchange the two: {m} steps, {n} tokens.")
     else:
-        fix = value_fix(case, tokens, str(n + 1), f"Use {TRIPLE[2]} {n + 1}.")
+        fix = span_fix(case, tokens.value_span, str(n + 1), f"Use {TRIPLE[2]} {n + 1}.")
     yield Hit(f"{n} steps with topk 1 make {n + 1} tokens to verify, not {m}", flag=tokens, fix=fix)
 
 

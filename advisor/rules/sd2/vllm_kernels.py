@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import compute_arch, fp8_kv, model_text
-from advisor.rules.kit.fixes import add_fix, drop_fix, replace_fix, set_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, span_fix
 from advisor.rules.kit.releases import prefix_caching_on, version_label
 
 CHUNKED = "--enable-chunked-prefill"
@@ -112,7 +112,7 @@ def cache_type_of_model(case: Case) -> Hits:
         severity="warning" if found is None and case.unread() else None,
         fix=add_fix(case, first, KV, needed, text)
         if found is None
-        else replace_fix(case, found, f"{found.raw} {needed}", text, safe=True),
+        else span_fix(case, found.span, f"{found.raw} {needed}", text, safe=True),
     )
 
 

@@ -38,8 +38,7 @@ def context_exceeds_pool(case: Case) -> Hits:
     Sources: advisor memory bill; noonghunna/club-3090
     """
     if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)
-        return
+        yield Lacking(open_sizes)  # there is no bill then
     found, length = bill(case), case.plan.max_model_len
     if found is None or found.kv_tokens is None or length is None or found.kv_tokens <= 0:
         return

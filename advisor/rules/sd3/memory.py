@@ -31,8 +31,7 @@ def weights_do_not_fit(case: Case) -> Hits:
     Sources: advisor memory bill
     """
     if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)
-        return
+        yield Lacking(open_sizes)  # there is no bill then
     found = bill(case)
     if found is None or found.available_gib is None or not leaves_no_pool(found):
         return
@@ -86,8 +85,7 @@ def kv_pool_too_small(case: Case) -> Hits:
     Sources: advisor memory bill
     """
     if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)
-        return
+        yield Lacking(open_sizes)  # there is no bill then
     found, demand, running = bill(case), demand_tokens(case), streams(case)
     if found is None or found.kv_tokens is None or demand is None or not running:
         return
@@ -132,8 +130,7 @@ def mtp_memory_tight(case: Case) -> Hits:
     Sources: seed003; vllm 0.33 layers/mamba/abstract.py
     """
     if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)
-        return
+        yield Lacking(open_sizes)  # there is no bill then
     found, demand = bill(case), demand_tokens(case)
     if found is None or found.kv_tokens is None or not found.kv_tokens_lost or demand is None:
         return

@@ -6,7 +6,7 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import capability, decimal, is_hybrid, rows
-from advisor.rules.kit.fixes import value_fix
+from advisor.rules.kit.fixes import span_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
     first_match,
@@ -245,6 +245,6 @@ def drafts_cut_by_probability(case: Case) -> Hits:
             f"{given.name} {given.value} with MTP lost in {row['lost']} of {row['runs']} A/B runs "
             f"(median {row['median']})",
             flag=given,
-            fix=value_fix(case, given, "0.0", what),
+            fix=span_fix(case, given.value_span, "0.0", what),
             row=row,
         )
