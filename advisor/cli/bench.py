@@ -3,6 +3,7 @@
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar
@@ -124,14 +125,8 @@ def run_plan(
             raise AdvisorError(f"{folder / plans.PLAN} has no run '{arm}'")
         if load["k"] is not None and not there:
             mine = mine.model_copy(update={"k": load["k"]})
-        files = {
-            arm: _with_bar(
-                lambda tell: ab_run.measure(
-                    server.url, made, mine, folder, tell=tell, replicas=metrics, **how
-                ),
-                folder,
-            )
-        }
+        measure = partial(ab_run.measure, server.url, made, mine, folder, replicas=metrics, **how)
+        files = {arm: _with_bar(lambda tell: measure(tell=tell), folder)}
     for name, paths in files.items():
         say(f"{name}: {' '.join(map(str, paths))}")
     left, right = (plans.results(made, folder, name) for name in ("off", "on"))
@@ -196,6 +191,7 @@ def _plan_of(
         folder.mkdir(parents=True, exist_ok=True)
         (folder / prompts.name).write_bytes(read_bytes_safely(prompts, plans.MAX_PROMPTS_BYTES))
     k = load["k"] if load["k"] is not None else (server.k or 0 if arm == "on" else 0)
+    method = "mtp" if arm == "on" else "none"
     return plans.BenchPlan.model_validate(
         {
             "hardware": load["hw"] or "unknown",
@@ -212,14 +208,7 @@ def _plan_of(
             "warmup": load["warmup"],
             "seeds": tuple(range(1, load["seeds"] + 1)),
             "prompts": prompts.name if prompts else None,
-            "arms": [
-                {
-                    "name": arm,
-                    "argv": ["(already running)"],
-                    "method": "mtp" if arm == "on" else "none",
-                    "k": k,
-                }
-            ],
+            "arms": [{"name": arm, "argv": ["(already running)"], "method": method, "k": k}],
         }
     )
 

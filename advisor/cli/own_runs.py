@@ -95,10 +95,8 @@ def ab(
         right = _one_length(by_k, asked["k"])
     plan = settings.plan_of_launch(launch) if launch else None
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
-    if form == "json":
-        write(text_of(text_of_runs.ab_json(report)))
-    else:
-        write(text_of_runs.ab_text(report, page_width()))
+    text = text_of_runs.ab_text(report, page_width())
+    write(text_of(text_of_runs.ab_json(report)) if form == "json" else text)
     if report.verdict == "not comparable":
         click.get_current_context().exit(1)
 

@@ -104,11 +104,8 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
             click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
         else:
             fixes.write(change)
-            say(
-                f"{read.source.name}: fixed "
-                f"{', '.join(sorted({one.code for one in change.applied}))}",
-                err=True,
-            )
+            codes = ", ".join(sorted({one.code for one in change.applied}))
+            say(f"{read.source.name}: fixed {codes}", err=True)
     return changed
 
 

@@ -29,6 +29,7 @@ from advisor.knowledge.names import find_name, nearest
 
 GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do not edit"
 
+LISTED = {*KINDS, "sources", "thresholds", "methods", "imputation"}  # an entry a line
 LAUNCHED = ("vllm", "sglang", "llama-server")  # the engines that have a catalogue
 
 
@@ -111,13 +112,7 @@ def index_text(index: Index) -> str:
     """The index as text, one entry a line, so that a change is readable in a diff."""
     lines = []
     for name, value in index.items():
-        if isinstance(value, dict) and name in {
-            *KINDS,
-            "sources",
-            "thresholds",
-            "methods",
-            "imputation",
-        }:
+        if isinstance(value, dict) and name in LISTED:
             rows = ",\n".join(
                 f" {json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in value.items()
             )

@@ -12,13 +12,8 @@ TITLES = {
     "mtp": "MTP", "eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash", "dspark": "DSpark",
     "ngram": "n-gram", "draft_model": "a draft model",
 }  # fmt: skip
-DRAFT_LAYERS = {
-    "mtp": 1,
-    "eagle": 1,
-    "eagle3": 1,
-    "dflash": 5,
-    "dspark": 5,
-}  # layers of their own with a KV cache
+# layers of their own with a KV cache
+DRAFT_LAYERS = {"mtp": 1, "eagle": 1, "eagle3": 1, "dflash": 5, "dspark": 5}
 
 
 def usable(facts: Facts, method: str | None = None) -> tuple[Drafter, ...]:

@@ -76,7 +76,7 @@ def check_entry(table: str, data: object, file: str) -> tuple[Frozen | None, lis
         entry = KINDS[table].model_validate(data)
     except ValidationError as error:
         return None, [(file, ".".join(map(str, e["loc"])), _reason(e)) for e in error.errors()]
-    return entry, list(_odd(table, entry, file))
+    return entry, [(file, *problem) for problem in _odd(table, entry)]
 
 
 def _reason(error: Any) -> str:
@@ -100,66 +100,49 @@ def _architectures() -> dict[str, Any]:
     return found
 
 
-def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
-    """What the types cannot say: signs, sources, names."""
-    yield from _odd_numbers(entry, file)
-    yield from _odd_id(str(getattr(entry, "id", "")), file)
+def _odd(table: str, entry: Frozen) -> Iterable[tuple[str, str]]:
+    """(field, reason) of what the types cannot say: signs, sources, names."""
+    yield from _odd_numbers(entry)
+    ident = str(getattr(entry, "id", ""))
+    if not key_of(ident):
+        yield "id", "needs at least one letter or digit"
+    elif not _ID.fullmatch(ident):
+        like = "as in rtx3090 or qwen3.6-27b"
+        yield "id", f"use small letters, digits, dots, hyphens and underscores, {like}"
     if isinstance(entry, Hardware) and entry.arch:
         try:
             architecture_among(_architectures(), entry.gpu_family or entry.arch)
         except UnknownFact as error:
-            yield (file, "arch", f"{error} Or leave it out.")
+            yield "arch", f"{error} Or leave it out."
     if table in ("llms", "quants") and not str(getattr(entry, "source", "")).strip():
-        yield (
-            file,
-            "source",
-            "a model or quantisation needs a source (a page, a file, `own measurement`)",
-        )
+        like = "a page, a file, `own measurement`"
+        yield "source", f"a model or quantisation needs a source ({like})"
     if isinstance(entry, LLM):
-        yield from _odd_model(entry, file)
+        yield from _odd_model(entry)
     if isinstance(entry, DrafterFile):
-        yield from ((file, *problem) for problem in odd(entry))
+        yield from odd(entry)
 
 
-def _odd_numbers(entry: Frozen, file: str) -> Iterable[Problem]:
+def _odd_numbers(entry: Frozen) -> Iterable[tuple[str, str]]:
     for name, value in entry:
         number = value.value if isinstance(value, Quantity) else value
-        if (
-            isinstance(number, float | int)
-            and not isinstance(number, bool)
-            and not 0 <= number < 1e9
-        ):
-            yield (file, name, f"{number} is out of range: it must be 0 or more and finite")
+        counts = isinstance(number, float | int) and not isinstance(number, bool)
+        if counts and not 0 <= number < 1e9:
+            yield name, f"{number} is out of range: it must be 0 or more and finite"
         if isinstance(value, Quantity) and not value.source.strip():
-            yield (file, name, "a number needs a source")
+            yield name, "a number needs a source"
         if isinstance(value, Quantity) and value.value <= 0 and name != "default_temperature":
-            yield (file, name, "must be above 0; leave the field out if it is not known")
+            yield name, "must be above 0; leave the field out if it is not known"
 
 
-def _odd_id(ident: str, file: str) -> Iterable[Problem]:
-    if not key_of(ident):
-        yield (file, "id", "needs at least one letter or digit")
-    elif not _ID.fullmatch(ident):
-        yield (
-            file,
-            "id",
-            "use small letters, digits, dots, hyphens and underscores, as in rtx3090 or "
-            "qwen3.6-27b",
-        )
-
-
-def _odd_model(entry: LLM, file: str) -> Iterable[Problem]:
-    if (
-        entry.active_params_b
-        and entry.total_params_b
-        and entry.active_params_b > entry.total_params_b
-    ):
-        yield (file, "active_params_b", "is larger than total_params_b")
-    if entry.experts and entry.experts_per_token and entry.experts_per_token > entry.experts:
-        yield (file, "experts_per_token", "is larger than experts")
+def _odd_model(entry: LLM) -> Iterable[tuple[str, str]]:
+    for part, whole in (("active_params_b", "total_params_b"), ("experts_per_token", "experts")):
+        few, all_of = getattr(entry, part), getattr(entry, whole)
+        if few and all_of and few > all_of:
+            yield part, f"is larger than {whole}"
     for name in ("layers", "hidden", "heads", "vocab"):
         if getattr(entry, name) == 0:
-            yield (file, name, "must be above 0; leave the field out if it is not known")
+            yield name, "must be above 0; leave the field out if it is not known"
 
 
 def tidy(entry: Frozen) -> dict[str, Any]:

@@ -78,12 +78,8 @@ def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ..
     key = key_of(name)[:80]
     close = spelling.nearest(key, keys, "name", 4 * count)
     inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
-    order = (
-        [*close[:1], *inside, *close[1:]]
-        if close and key[:3] == close[0][:3]
-        else [*inside, *close]
-    )
-    return tuple(dict.fromkeys(keys[form] for form in order))[:count]
+    first = close[:1] if close and key[:3] == close[0][:3] else []
+    return tuple(dict.fromkeys(keys[form] for form in (*first, *inside, *close)))[:count]
 
 
 MOST_NAMES = 6  # that an answer to an unclear name lists; of more, the nearest

@@ -27,18 +27,21 @@ def apply_rounds(
     worse. Raises
     nothing: a text that cannot be judged after a fix is not taken.
     """
-    now, at = source, _of_file(report, source.name)
+    own = tuple(one for one in report.findings if one.file == source.name)
+    launches = tuple(one for one in report.launches if one.launch.file == source.name)
+    now, at = source, report._replace(findings=own, launches=launches)
     applied: list[Finding] = []
     refused: list[Finding] = []
     for _ in range(ROUNDS):
-        left = [one for one in at.findings if not _is_refused(one, refused)]
+        bad = {_key(one) for one in refused}  # the same fix, whose place may have moved
+        left = [one for one in at.findings if _key(one) not in bad]
         change = fixes.apply_edits(now, left, unsafe)
         if change.text == now.text:
             break
         after = _judge(judge, change.text, source.name)
         if after is None or worse(at, after):
-            change, after, bad = _one_by_one(now, at, left, judge, unsafe)
-            refused += bad
+            change, after, more = _one_by_one(now, at, left, judge, unsafe)
+            refused += more
             if after is None:
                 continue
         applied += change.applied
@@ -63,12 +66,8 @@ def _one_by_one(
     return fixes.FileChange(now, now.text, (), ()), None, bad
 
 
-def _is_refused(finding: Finding, refused: Sequence[Finding]) -> bool:
-    """Whether the same fix was refused before (its place may have moved)."""
-    return any(
-        (one.code, one.message, one.flag) == (finding.code, finding.message, finding.flag)
-        for one in refused
-    )
+def _key(finding: Finding) -> tuple[str, str, str | None]:
+    return finding.code, finding.message, finding.flag
 
 
 def _judge(judge: Judge, text: str, name: str) -> Report | None:
@@ -76,14 +75,6 @@ def _judge(judge: Judge, text: str, name: str) -> Report | None:
         return judge(text, name)
     except AdvisorError:
         return None
-
-
-def _of_file(report: Report, name: str) -> Report:
-    """The part of a report that is about one file."""
-    return report._replace(
-        findings=tuple(one for one in report.findings if one.file == name),
-        launches=tuple(one for one in report.launches if one.launch.file == name),
-    )
 
 
 def worse(before: Report, after: Report) -> bool:

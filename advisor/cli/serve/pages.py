@@ -56,13 +56,9 @@ def read_parameters(request: Request) -> tuple[dict[str, str], str]:
 
 def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
     """What the answer's template shows; a question that cannot be answered has an error instead."""
-    shown = {
-        "advice": None,
-        "error": "",
-        "wrong": "",
-        "view": None,
-        "carried": question_query(asked),
-    }
+    shown: dict[str, Any] = {"advice": None, "error": "", "wrong": "", "view": None}
+    shown["carried"] = question_query(asked)
+    shown["examples"] = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
     if not any(asked.values()):
         return shown
     try:
@@ -97,7 +93,6 @@ def start(request: Request) -> HTMLResponse:
         tab="answer",
         fields=controls(asked, shown["wrong"]),
         title=title,
-        examples=[(f"/?{query}", name, load) for query, name, load in EXAMPLES],
         **shown,
     )
 
@@ -107,9 +102,7 @@ def answer_part(request: Request) -> HTMLResponse:
     """The answer alone, at once; the script asks for the curve and for what would change it."""
     asked, form = read_parameters(request)
     shown = answer_fields(asked, form, what_if=False)
-    examples = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
-    status = 400 if shown["error"] else 200
-    return page("_answer_or_start.html", status, examples=examples, **shown)
+    return page("_answer_or_start.html", 400 if shown["error"] else 200, **shown)
 
 
 @router.get("/part/changes")

@@ -52,12 +52,8 @@ def _paint(text: str, severity: str, color: bool) -> str:
 
 def place(finding: Finding) -> str:
     """file:line:column, as far as known."""
-    parts = [finding.file or "-"]
-    if finding.line:
-        parts.append(str(finding.line))
-        if finding.column:
-            parts.append(str(finding.column))
-    return ":".join(parts)
+    parts = (finding.file or "-", finding.line, finding.line and finding.column)
+    return ":".join(str(part) for part in parts if part)
 
 
 def _by_fix(report: Report, verbose: bool) -> list[tuple[Finding, list[Finding], tuple[int, ...]]]:

@@ -163,8 +163,12 @@ def _options(kind: type[Asked], told: dict[str, str]) -> Asked:
     return check_fields(kind, known)
 
 
-def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
-    values = {"sides": None, "doubt": None, "error": "", **shown}
+def _sheet(told: dict[str, str], answer: Callable[[], dict[str, Any]] = dict) -> HTMLResponse:
+    values: dict[str, Any] = {"sides": None, "doubt": None, "error": ""}
+    try:
+        values |= answer()
+    except AdvisorError as error:
+        values |= {"error": own_words(str(error), TITLES), "wrong": field_of(error)}
     names = [*(name.strip() for name in told.get("names", "").split(",")), "", "", ""]
     told = {**told, **dict(zip(CHOICES, names, strict=False))}
     return page(
@@ -191,21 +195,19 @@ def sides(request: Request) -> HTMLResponse:
         told["users_within"] = ",".join(limits)
     if not told.get("names", "").strip():
         return _sheet(told)
-    try:
-        compared = sheets.compare_choices(_options(sheets.Sides, told))
-        return _sheet(told, sides=sheets.sides_view(*compared))
-    except AdvisorError as error:
-        return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
+
+    def compared() -> dict[str, Any]:
+        choices = sheets.compare_choices(_options(sheets.Sides, told))
+        return {"sides": sheets.sides_view(*choices)}
+
+    return _sheet(told, compared)
 
 
 @router.get("/why-not")
 def doubt(request: Request) -> HTMLResponse:
     """Why the answer is not what the address names."""
     told = read_parameters(request)[0]
-    try:
-        return _sheet(told, doubt=sheets.explain_why_not(_options(sheets.Doubt, told)))
-    except AdvisorError as error:
-        return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
+    return _sheet(told, lambda: {"doubt": sheets.explain_why_not(_options(sheets.Doubt, told))})
 
 
 MOST_LINES = 5_000  # of a text that are shown with its findings
