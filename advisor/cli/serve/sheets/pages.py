@@ -196,11 +196,11 @@ def sides(request: Request) -> HTMLResponse:
     if not told.get("names", "").strip():
         return _sheet(told)
 
-    def compared() -> dict[str, Any]:
+    def answer() -> dict[str, Any]:
         choices = sheets.compare_choices(_options(sheets.Sides, told))
         return {"sides": sheets.sides_view(*choices)}
 
-    return _sheet(told, compared)
+    return _sheet(told, answer)
 
 
 @router.get("/why-not")
