@@ -2,8 +2,6 @@
 with its reason. They are coarse: whoever predicts must widen the interval where they were used.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.sourced import sourced

@@ -5,8 +5,6 @@ A small message costs a latency; a larger one goes by the kernel that moves less
 its own. What it does not know: processors with two sockets, and cards that share a PCIe switch.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.sourced import sourced
@@ -35,13 +33,14 @@ _TWO_LINES = sourced(
         "pcie4": ((5.2, 113, 5.7, 49), (12, 380, 12, 380), (20, 705, 20, 705)),
         "pcie5": ((4.2, 50, 4.2, 26.5), (11, 149, 47, 50), (25, 198, 93, 62)),
         "host": ((18, 69, 18, 69), (18, 149, 47, 69), (25, 198, 93, 69)),
-        "network": ((60, 50, 60, 50), (120, 75, 120, 75), (180, 88, 180, 88)),
+        "network": ((60, 50, 60, 50), (60, 545, 765, 75), (140, 636, 1785, 88)),
     },
     "us and us/MB",
     "Lines through the measured all-reduces of tests/perf/all_reduces.csv (aiconfigurator "
     "095f58a), within 1.4 of each from 128 to 67 M elements; host: RTX PRO 6000 without peer "
-    "access at two ranks; network: at most 72 us between two GB10 (kubis.ai, Gemma 4 26B on one "
-    "and two), and the bytes of a ring",
+    "access at two ranks; network: at most 72 us between two GB10 (kubis.ai, Gemma 4 26B), four "
+    "took 59 us for 48 kB, 877 for 1.5 MB (NCCL: b12x, rocenante.md), never less than two; "
+    "eight by the steps of a ring, large ones by its bytes",
     "derived",
 )
 _BY_TENSOR = sourced(

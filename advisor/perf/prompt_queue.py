@@ -7,8 +7,6 @@ the same whatever is in it, so their number counts. Lengths vary: a token more m
 and no whole number.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.records import NamedTuple

@@ -2,8 +2,6 @@
 llama.cpp and MLX, attention. All (N,), operations per second and device.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
