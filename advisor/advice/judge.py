@@ -126,7 +126,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
     starts = []
     for facts, plans, _ in questions:
         starts.append(len(cases))
-        cases += in_steps(facts, plans)
+        cases += in_steps(facts, plans, topology.board_gpus(facts))
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
@@ -160,7 +160,9 @@ def estimate_beside(
     plans = (*own, *(plan for plan, _ in others))
     if not plans:
         return [], beside
-    batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points())
+    batch = estimates.predict_batch(
+        in_steps(facts, plans, topology.board_gpus(facts)), beside=beside.points()
+    )
     bills = (*question.bills, *(bill for _, bill in others))
     written = _slice_estimates(batch, 0, (facts, plans, bills))
     return written, beside._replace(medians=batch.story.beside)

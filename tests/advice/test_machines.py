@@ -8,6 +8,7 @@ import pytest
 
 from advisor import engines
 from advisor.advice import recommend, resolve
+from advisor.advice.judge import estimate_plans
 from advisor.advice.plans import propose, topology
 from advisor.domain.nouns import AdvisorError, Facts, Plan, Request
 from advisor.knowledge import store as knowledge
@@ -97,6 +98,18 @@ def test_the_board_is_the_published_one(name: str) -> None:
         Request(hardware=name, gpus=64, interconnect="roce", model="qwen3-8b")
     )
     assert topology.board_gpus(facts) == BOARDS[name]
+
+
+def test_ranks_of_one_board_wait_over_its_own_link() -> None:
+    """A network joins the boards: their servers are as quick as that of one board."""
+    asked = {"hardware": "h100-sxm", "model": "llama-3.3-70b", "quant": "fp8", "engine": "vllm"}
+    times = []
+    for gpus, link in ((8, None), (16, "roce"), (16, "ethernet")):
+        load = {"gpus": gpus, "interconnect": link, "concurrency": 2 * gpus}
+        facts = resolve.bare_facts(Request.model_validate(asked | load))
+        plan = propose.base_plan(facts, (8, gpus // 8)).model_copy(update={"max_num_seqs": 64})
+        times.append(estimate_plans(facts, [plan])[0].tpot_ms.baseline)
+    assert times[0] == times[1] == times[2]
 
 
 @pytest.mark.parametrize("each", [1, 2, 4, 16])

@@ -1,7 +1,5 @@
 """The ways to serve several workloads: instances, layouts, and what each class gains in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, log
 from typing import Literal

@@ -1,13 +1,11 @@
 """Orders the ways to split a model over GPUs and machines by the estimate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 
 from advisor.advice.plans import propose
-from advisor.advice.plans.topology import TENSOR, Split, split_mode
+from advisor.advice.plans.topology import TENSOR, Split, board_gpus, split_mode
 from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.domain.records import NamedTuple
@@ -101,7 +99,7 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
         arms = [plan for plan in able if memory.bill(facts, plan).fits is not False]
         plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline alone is read
         counts.append((len(arms) or 1, bool(arms)))
-    batch = estimates.predict_batch(in_steps(facts, plans))
+    batch = estimates.predict_batch(in_steps(facts, plans, board_gpus(facts)))
     wait = token_wait(batch.story.queues, batch.story.found["ttft"].p50)
     weights = [*zip(goal_weights(facts.goal or "balanced", wait), ESTIMATED, strict=True)]
     low, middle, high = (
