@@ -46,19 +46,11 @@ EVIDENCE = Evidence(
     )
 )
 FACTS = Facts(
-    request=REQUEST,
-    hardware=HARDWARE,
-    model=MODEL,
-    shape=MODEL,
-    quant=QUANT,
-    engine="vllm",
-    engine_version="0.33.0",
-    tp=1,
-    concurrency=16,
-    ctx_tokens=2048,
-    output_tokens=512,
-    workload="mixed",
-    goal="balanced",
+    **{"request": REQUEST, "hardware": HARDWARE, "model": MODEL, "shape": MODEL, "quant": QUANT},
+    **fields(
+        "engine=vllm engine_version=0.33.0 tp=1 concurrency=16 ctx_tokens=2048 output_tokens=512 "
+        "workload=mixed goal=balanced"
+    ),
     evidence=(
         EVIDENCE,
         EVIDENCE.model_copy(update={"run_id": "seed000-018", "metric": "ttft", "speedup": 2.31}),
@@ -73,11 +65,12 @@ FACTS = Facts(
 
 def plan(k: int = 2, **changes: object) -> Plan:
     """A vLLM plan for the GB10; k = 0 means without speculation."""
-    base = Plan(engine="vllm", engine_version="0.33.0", model=REPOSITORY,
-                method="mtp" if k else "none", k=k, prefix_caching=False, max_num_seqs=32,
-                max_num_batched_tokens=8192, max_model_len=4096, memory_fraction=0.85,
-                reasoning_parser="qwen3")  # fmt: skip
-    return base.model_copy(update=changes)
+    base = fields(
+        "engine=vllm engine_version=0.33.0 prefix_caching=False max_num_seqs=32 max_model_len=4096 "
+        "max_num_batched_tokens=8192 memory_fraction=0.85 reasoning_parser=qwen3"
+    )
+    made = Plan(**base, model=REPOSITORY, method="mtp" if k else "none", k=k)
+    return made.model_copy(update=changes)
 
 
 def launch(k: int = 2, model: str = REPOSITORY, env: dict[str, str] | None = None) -> LaunchText:
@@ -141,28 +134,17 @@ CHANGES = (
 
 def on(**changes: object) -> Advice:
     """Speculation on: the GB10 case, with some fields changed."""
+    plans = {"plan": plan(), "candidate": plan(), "plan_off": plan(0)}
+    launches = {"launch": launch(), "launch_off": launch(0), "launch_on": launch()}
     return Advice(
-        request=REQUEST,
-        facts=FACTS,
-        decision="on",
-        gain=estimate().output_tok_s.speedup,
-        decided_by="estimate",
-        plan=plan(),
-        candidate=plan(),
-        plan_off=plan(0),
-        estimate=estimate(),
-        findings=FINDINGS,
-        reasons=REASONS,
+        request=REQUEST, facts=FACTS, decision="on", gain=estimate().output_tok_s.speedup,
+        decided_by="estimate", estimate=estimate(), findings=FINDINGS, reasons=REASONS,
         runners_up=(
             Candidate(plan=plan(3), estimate=estimate(1.2), utility=0.1, regret=0.02),
             Candidate(plan=plan(0), estimate=None),
         ),
-        would_change=CHANGES,
-        launch=launch(),
-        launch_off=launch(0),
-        launch_on=launch(),
-        evidence_newest="2026-04-18",
-    ).model_copy(update=changes)
+        would_change=CHANGES, evidence_newest="2026-04-18", **plans, **launches,
+    ).model_copy(update=changes)  # fmt: skip
 
 
 def off(**changes: object) -> Advice:
@@ -173,29 +155,23 @@ def off(**changes: object) -> Advice:
 
 def measure() -> Advice:
     """Too close to call: the A/B is handed over."""
-    return off(decision="measure", estimate=estimate(1.02),
-               measure_with=("advisor bench plan --hw gb10 --out ab", "advisor bench run ab"),
-               launch_on=launch())  # fmt: skip
+    commands = ("advisor bench plan --hw gb10 --out ab", "advisor bench run ab")
+    made = {"decision": "measure", "estimate": estimate(1.02), "launch_on": launch()}
+    return off(**made, measure_with=commands)
 
 
 def no_method() -> Advice:
     """A model without any speculative method."""
-    return off(**dict.fromkeys(("candidate", "estimate", "launch_on")), findings=(),
-               would_change=(), evidence_newest="")  # fmt: skip
+    none = dict.fromkeys(("candidate", "estimate", "launch_on"))
+    return off(**none, findings=(), would_change=(), evidence_newest="")
 
 
 def hostile(name: str, env: dict[str, str] | None = None) -> Advice:
     """The GB10 case with a hostile model name, and variables, in plan and launches."""
     words = {"model": name, "env": tuple((env or {}).items())}
-    return on().model_copy(
-        update={
-            "plan": plan(**words),
-            "candidate": plan(**words),
-            "plan_off": plan(0, **words),
-            "launch": launch(model=name, env=env),
-            "launch_off": launch(0, name, env),
-        }
-    )
+    made = {"plan": plan(**words), "candidate": plan(**words), "plan_off": plan(0, **words)}
+    launches = {"launch": launch(model=name, env=env), "launch_off": launch(0, name, env)}
+    return on().model_copy(update=made | launches)
 
 
 ALL = {"on": on, "off": off, "measure": measure, "no_method": no_method}

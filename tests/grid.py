@@ -47,25 +47,15 @@ def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
         engine, version = versions[number % len(versions)]
         hardware, gpus, link = draw.choice(HARDWARE)
         concurrency, ctx = draw.choice(LOADS)
+        ggufs = (None, "q4_k_m", "q8_0", "ud-q4_k_xl")
+        quants = (None, None, "bf16", "fp8", "awq-int4", "nvfp4")
         yield Request(
-            hardware=hardware,
-            gpus=gpus,
-            interconnect=link,
-            model=draw.choice(MODELS),
-            quant=draw.choice(
-                (None, None, "bf16", "fp8", "awq-int4", "nvfp4")
-                if engine != "llama-server"
-                else (None, "q4_k_m", "q8_0", "ud-q4_k_xl")
-            ),
-            engine=engine,
-            engine_version=version,
-            concurrency=concurrency,
-            ctx_tokens=ctx,
-            output_tokens=draw.choice((128, 512, 2048)),
-            workload=draw.choice(WORKLOADS),  # type: ignore[arg-type]
-            prefix_share=draw.choice((0.0, 0.0, 0.3, 0.8)),
-            goal=draw.choice(GOALS),  # type: ignore[arg-type]
-        )
+            hardware=hardware, gpus=gpus, interconnect=link, model=draw.choice(MODELS),
+            quant=draw.choice(ggufs if engine == "llama-server" else quants), engine=engine,
+            engine_version=version, concurrency=concurrency, ctx_tokens=ctx,
+            output_tokens=draw.choice((128, 512, 2048)), workload=draw.choice(WORKLOADS),
+            prefix_share=draw.choice((0.0, 0.0, 0.3, 0.8)), goal=draw.choice(GOALS),
+        )  # fmt: skip
 
 
 @cache
@@ -76,13 +66,9 @@ def advices(
     on this engine ...).
     """
     found: list[tuple[Request, Advice | AdvisorError]] = []
-    for number, request in enumerate(requests(size)):
-        if number % parts != part:
-            continue
-        try:
-            with patch.object(
-                what_if, "would_change", return_value=()
-            ):  # asks a dozen other questions for each
+    for request in [*requests(size)][part::parts]:
+        try:  # what would change the answer asks a dozen other questions for each
+            with patch.object(what_if, "would_change", return_value=()):
                 found.append((request, recommend.recommend(request)))
         except AdvisorError as refusal:
             found.append((request, refusal))
@@ -91,27 +77,23 @@ def advices(
 
 def launches(advice: Advice) -> Iterator[tuple[str, str | None, tuple[str, ...], dict[str, str]]]:
     """(engine, version, argv, env) of every launch that the advice shows."""
-    for plan, launch in (
-        (advice.plan, advice.launch),
-        (advice.candidate, advice.launch_on),
-        (advice.plan, advice.launch_off),
-    ):
+    pairs = ((advice.plan, advice.launch), (advice.candidate, advice.launch_on),
+             (advice.plan, advice.launch_off))  # fmt: skip
+    for plan, launch in pairs:
         if launch is not None and plan is not None:
             yield plan.engine, plan.engine_version, launch.argv, dict(launch.env)
 
 
 def main() -> None:
-    seen = set()
-    for _, advice in advices():
-        if isinstance(advice, Advice):
-            for engine, version, argv, env in launches(advice):
-                line = json.dumps(
-                    {"engine": engine, "version": version, "argv": list(argv), "env": env}
-                )
-                if line not in seen:
-                    seen.add(line)
-                    print(line)
-    print(f"{len(seen)} launches from {SIZE} requests", file=sys.stderr)
+    names = ("engine", "version", "argv", "env")
+    lines = dict.fromkeys(
+        json.dumps(dict(zip(names, launch, strict=True)))
+        for _, advice in advices()
+        if isinstance(advice, Advice)
+        for launch in launches(advice)
+    )
+    print("\n".join(lines))
+    print(f"{len(lines)} launches from {SIZE} requests", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -153,40 +153,30 @@ def test_what_a_release_does_not_know_is_never_written(
 
 def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() -> None:
     adapter = engines.get("sglang")
-    plan = Plan(engine="sglang", engine_version="0.5.10", model="Qwen/Qwen3.6-35B-A3B-FP8",
-                method="mtp", k=3, prefix_caching=True)  # fmt: skip
+    plan = Plan(
+        engine="sglang", engine_version="0.5.10", model="Qwen/Qwen3.6-35B-A3B-FP8", method="mtp",
+        k=3, prefix_caching=True,
+    )  # fmt: skip
     launch = adapter.to_launch(plan)
-    assert ("--mamba-scheduler-strategy", "extra_buffer") in [
-        (f.name, f.value) for f in launch.flags
-    ]
+    assert launch.flag("--mamba-scheduler-strategy").value == "extra_buffer"
     assert {v.name: v.value for v in launch.env} == {"SGLANG_ENABLE_SPEC_V2": "1"}
-    assert (
-        adapter.to_plan(launch)
-        == adapter.canonical(plan)
-        == adapter.canonical(adapter.canonical(plan))
-    )
-    for version, env in (("0.5.11", {}), ("0.5.14", {}), ("0.5.23", {})):
+    canonical = adapter.canonical(plan)
+    assert adapter.to_plan(launch) == canonical == adapter.canonical(canonical)
+    for version in ("0.5.11", "0.5.14", "0.5.23"):
         later = adapter.to_launch(plan.model_copy(update={"engine_version": version}))
-        assert {v.name: v.value for v in later.env} == env
-    newest = adapter.to_launch(plan.model_copy(update={"engine_version": "0.5.23"}))
-    assert not any("mamba" in flag.name for flag in newest.flags)
+        assert not later.env
+    assert not any("mamba" in flag.name for flag in later.flags)
 
 
-def test_prefix_caching_default_of_hybrids_by_release() -> None:
-    adapter = engines.get("vllm")
+@pytest.mark.parametrize(
+    ("change", "on"),
+    [({}, False), ({"engine_version": "0.26.0"}, True), ({"model": "meta/Llama-3.1-8B"}, True),
+     ({"prefix_caching": True}, True)],
+)  # fmt: skip
+def test_prefix_caching_default_of_hybrids_by_release(change: dict[str, Any], on: bool) -> None:
     hybrid = Plan(engine="vllm", engine_version="0.25.1", model="Qwen/Qwen3.6-35B-A3B-FP8")
-    assert adapter.effective_prefix_caching(hybrid) is False
-    assert (
-        adapter.effective_prefix_caching(hybrid.model_copy(update={"engine_version": "0.26.0"}))
-        is True
-    )
-    assert (
-        adapter.effective_prefix_caching(hybrid.model_copy(update={"model": "meta/Llama-3.1-8B"}))
-        is True
-    )
-    assert (
-        adapter.effective_prefix_caching(hybrid.model_copy(update={"prefix_caching": True})) is True
-    )
+    found = engines.get("vllm").effective_prefix_caching(hybrid.model_copy(update=change))
+    assert found is on
 
 
 PLAN = Plan(engine="vllm", engine_version="0.33.0", model="m", method="mtp", k=3)

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from advisor import engines
-from advisor.domain.nouns import EnvVar, Launch, Span
+from advisor.domain.nouns import EnvVar, Launch, Plan, Span
 from advisor.engines import Token
 from advisor.engines.vllm import speculative_config
+from tests.tables import cells
 
 MTP2 = '\'{"method":"mtp","num_speculative_tokens":2}\''
 
@@ -138,58 +139,43 @@ def test_golden(engine: str, text: str, version: str | None, expected: dict[str,
 
 
 def test_env_of_llama_server_comes_before_the_command_line() -> None:
-    launch = read("llama-server", "llama-server -np 2", "0.5.0", LLAMA_ARG_N_PARALLEL="8",
-                  LLAMA_ARG_SPEC_TYPE="draft-mtp", LLAMA_ARG_NO_CACHE_PROMPT="1",
-                  LLAMA_ARG_HF_REPO="u/q", HF_TOKEN="x")  # fmt: skip
+    env = cells(
+        "LLAMA_ARG_N_PARALLEL=8 LLAMA_ARG_SPEC_TYPE=draft-mtp LLAMA_ARG_NO_CACHE_PROMPT=1 "
+        "LLAMA_ARG_HF_REPO=u/q HF_TOKEN=x"
+    )
+    launch = read("llama-server", "llama-server -np 2", "0.5.0", **env)
     plan = engines.get("llama-server").to_plan(launch)
-    assert (plan.max_num_seqs, plan.method, plan.prefix_caching, plan.model) == (
-        2,
-        "mtp",
-        False,
-        "u/q",
-    )
+    said = (plan.max_num_seqs, plan.method, plan.prefix_caching, plan.model)
+    assert said == (2, "mtp", False, "u/q")
     assert [flag.origin for flag in launch.flags].count("env") == 5
-    removed = read("llama-server", "llama-server", "0.5.0", LLAMA_ARG_DRAFT_MAX="8").flag(
-        "--draft-max"
-    )
-    assert removed is not None and not removed.known
+    removed = read("llama-server", "llama-server", "0.5.0", LLAMA_ARG_DRAFT_MAX="8")
+    assert not removed.flag("--draft-max").known
 
 
 def test_mappings_ini_yaml_and_python() -> None:
     def items(**pairs: str) -> list[tuple[Token, Token | None]]:
         return [(Token(name), Token(value)) for name, value in pairs.items()]
 
-    llama = engines.get("llama-server")
-    preset = llama.read_mapping(
-        items(np="4", fa="on", ctk="q8_0", ctv="q8_0", c="65536", model="/m/q.gguf", jinja="true",
-              LLAMA_ARG_SPEC_TYPE="draft-mtp", mmap="false"),
-        origin="ini",
-        version_text="b9976",
-    )  # fmt: skip
+    def plan_values(plan: Plan, *names: str) -> tuple[Any, ...]:
+        return tuple(getattr(plan, name) for name in names)
+
+    llama, vllm = engines.get("llama-server"), engines.get("vllm")
+    keys = cells(
+        "np=4 fa=on ctk=q8_0 ctv=q8_0 c=65536 model=/m/q.gguf jinja=true "
+        "LLAMA_ARG_SPEC_TYPE=draft-mtp mmap=false"
+    )
+    preset = llama.read_mapping(items(**keys), origin="ini", version_text="b9976")
     plan = llama.to_plan(preset)
-    assert (plan.max_num_seqs, plan.max_model_len, plan.kv_cache_dtype, plan.method) == (
-        4,
-        16384,
-        "q8_0",
-        "mtp",
-    )
+    names = ("max_num_seqs", "max_model_len", "kv_cache_dtype", "method")
+    assert plan_values(plan, *names) == (4, 16384, "q8_0", "mtp")
     assert ("--mmap", "false") in plan.extra and all(flag.known for flag in preset.flags)
-    vllm = engines.get("vllm")
-    call = vllm.read_mapping(
-        items(model="Qwen/Qwen3.6-27B", max_model_len="8192", enable_prefix_caching="False",
-              speculative_config='{"method": "mtp", "num_speculative_tokens": 2}'),
-        origin="python",
-    )  # fmt: skip
-    plan = vllm.to_plan(call)
-    assert (plan.model, plan.max_model_len, plan.prefix_caching) == (
-        "Qwen/Qwen3.6-27B",
-        8192,
-        False,
-    )
-    assert (plan.method, plan.k) == ("mtp", 2)
-    config = vllm.read_mapping(
-        items(**{"max-num-seqs": "16", "tensor-parallel-size": "2", "no-such-key": "1"})
-    )
+    keys = cells("model=Qwen/Qwen3.6-27B max_model_len=8192 enable_prefix_caching=False")
+    keys["speculative_config"] = '{"method": "mtp", "num_speculative_tokens": 2}'
+    plan = vllm.to_plan(vllm.read_mapping(items(**keys), origin="python"))
+    names = ("model", "max_model_len", "prefix_caching", "method", "k")
+    assert plan_values(plan, *names) == ("Qwen/Qwen3.6-27B", 8192, False, "mtp", 2)
+    keys = cells("max-num-seqs=16 tensor-parallel-size=2 no-such-key=1")
+    config = vllm.read_mapping(items(**keys))
     assert [flag.name for flag in config.flags if not flag.known] == ["no-such-key"]
 
 
@@ -218,15 +204,10 @@ def test_places_are_kept() -> None:
         start = text.index(word, at)
         at = start + len(word)
         tokens.append(Token(word, 7, start, Span(start=start, end=at)))
-    launch = engines.get("vllm").read(tokens)
-    places = {flag.name: flag for flag in launch.flags}
+    places = {flag.name: flag for flag in engines.get("vllm").read(tokens).flags}
     seqs, length = places["--max-num-seqs"], places["--max-model-len"]
-    assert seqs.span is not None and text[seqs.span.start : seqs.span.end] == "--max-num-seqs 32"
-    assert seqs.value_span is not None and text[seqs.value_span.start : seqs.value_span.end] == "32"
-    assert (
-        length.value_span is not None
-        and text[length.value_span.start : length.value_span.end] == "8k"
-    )
+    spans = (seqs.span, seqs.value_span, length.value_span)
+    assert [text[s.start : s.end] for s in spans] == ["--max-num-seqs 32", "32", "8k"]
     assert (seqs.line, seqs.column) == (7, 13)
 
 

@@ -18,8 +18,8 @@ from advisor.render.text import advice_text
 
 def facts(hardware: str, quant: str, model: str = "qwen3.6-35b-a3b", **known: object) -> Facts:
     llm = knowledge.llm(model)
-    return Facts(hardware=knowledge.hardware(hardware), model=llm, shape=knowledge.shape_of(llm),
-                 quant=knowledge.quant(quant), **known)  # fmt: skip
+    about = {"model": llm, "shape": knowledge.shape_of(llm), "quant": knowledge.quant(quant)}
+    return Facts(hardware=knowledge.hardware(hardware), **about, **known)
 
 
 def plan(k: int = 0, **parts: object) -> Plan:
@@ -185,20 +185,16 @@ def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str,
 
 
 def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
+    asked = {"hardware": "rtx3090", "gpus": 3, "model": "glm-4.5-air"}
     with pytest.raises(AdvisorError, match="--engine llama-server --quant q4_k_m"):
-        recommend(hardware="rtx3090", gpus=3, model="glm-4.5-air", quant="awq-int4")
-    assert recommend(
-        hardware="rtx3090", gpus=3, model="glm-4.5-air", engine="llama-server", quant="q4_k_m"
-    ).plan
+        recommend(**asked, quant="awq-int4")
+    assert recommend(**asked, engine="llama-server", quant="q4_k_m").plan
 
 
 def test_a_repository_of_gguf_files_runs_on_llama_server() -> None:
     for name in ("unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", "unsloth/Qwen3.6-27B-GGUF"):
         made = recommend(hardware="h100", model=name)
-        assert (made.plan.engine, made.facts.quant and made.facts.quant.id) == (
-            "llama-server",
-            "q4_k_m",
-        )
+        assert (made.plan.engine, made.facts.quant.id) == ("llama-server", "q4_k_m")
     with pytest.raises(AdvisorError, match="q4_k_m does not run on vllm"):
         recommend(hardware="h100", model="unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", engine="vllm")
 
@@ -207,14 +203,10 @@ def test_no_replica_is_left_without_a_request() -> None:
     """Two KV heads would make two replicas of two cards; one request then leaves half of the
     machine idle.
     """
-    one, two = (
-        recommend(hardware="h100", gpus=4, model="qwen3.5-122b-a10b", concurrency=n).plan
-        for n in (1, 2)
-    )
+    asked = {"hardware": "h100", "gpus": 4, "model": "qwen3.5-122b-a10b"}
+    one, two = (recommend(**asked, concurrency=n).plan for n in (1, 2))
     assert (one.tp, one.dp) == (4, 1) and (two.tp, two.dp) == (2, 2)
-    block = recommend(
-        hardware="rtx4090", gpus=8, quant="fp8"
-    ).plan  # eight ranks would cut its FP8 blocks
+    block = recommend(hardware="rtx4090", gpus=8, quant="fp8").plan  # eight would cut FP8 blocks
     assert (block.tp, block.dp) == (4, 2)
 
 
@@ -258,13 +250,8 @@ def test_bill_estimate_and_rules_count_the_same_requests(asked: dict[str, Any]) 
 
 def test_cards_with_ecc_have_what_their_driver_reports() -> None:
     """46,068 MiB of an L40S: 44.4 GiB to CUDA, and not the 47.8 of "48 GB" (modal-client#2797)."""
-    for name, gib in (
-        ("l40s", 44.5),
-        ("a40", 44.5),
-        ("l20", 44.5),
-        ("rtx-a6000", 44.5),
-        ("l4", 22.3),
-    ):
+    cards = dict.fromkeys(("l40s", "a40", "l20", "rtx-a6000"), 44.5) | {"l4": 22.3}
+    for name, gib in cards.items():
         found = device.usable_gib(Facts(hardware=knowledge.hardware(name)))
         assert found == pytest.approx(gib, abs=0.1)
 
@@ -273,18 +260,15 @@ def test_each_kind_of_memory_has_its_usable_share() -> None:
     """Metal gives three quarters, CUDA on a unified chip 93.5 %; a card's driver reports its
     own.
     """
-    cards = {name: knowledge.hardware(name) for name in ("gb10", "h200")}
     apple = next(
         found
         for found in map(knowledge.hardware, knowledge.hardware_ids())
         if found.vendor == "apple" and found.memory_reported_mib is None and found.memory_gb
     )
-    usable = {h.id: device.usable_gib(Facts(hardware=h)) for h in (*cards.values(), apple)}
-    assert apple.memory_gb is not None and usable[apple.id] == pytest.approx(
-        0.75 * apple.memory_gb.value
-    )
-    gb10 = cards["gb10"].model_copy(update={"memory_reported_mib": None})
-    assert device.usable_gib(Facts(hardware=gb10)) == pytest.approx(0.935 * gb10.memory_gb.value)
+    gb10 = knowledge.hardware("gb10").model_copy(update={"memory_reported_mib": None})
+    for chip, share in ((apple, 0.75), (gb10, 0.935)):
+        found = device.usable_gib(Facts(hardware=chip))
+        assert found == pytest.approx(share * chip.memory_gb.value)
     assert device.usable_gib(Facts()) is None
 
 

@@ -8,14 +8,14 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
+from tests.perf.test_memory import facts as facts_of
 
 HYBRID, DENSE, MOE = "qwen3.6-35b-a3b", "qwen3-14b", "glm-4.5-air"
 
 
 def facts(hardware: str, quant: str | None, model: str, **known: object) -> Facts:
-    llm = knowledge.llm(model)
-    return Facts(hardware=knowledge.hardware(hardware), model=llm, shape=knowledge.shape_of(llm),
-                 quant=knowledge.quant(quant) if quant else None, **known)  # fmt: skip
+    found = facts_of(hardware, quant or "fp8", model, **known)
+    return found if quant else found.model_copy(update={"quant": None})
 
 
 def plan(engine: str = "vllm", method: str = "none", k: int = 0, **parts: object) -> Plan:
@@ -138,34 +138,27 @@ def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
 
 def test_prefix_caching_keeps_one_more_state_of_each_group() -> None:
     """35B-A3B: 249 pages of 1,056 tokens hold 262,144, and 3 groups of 10 layers a state each."""
-    known = facts("h200", "fp8", HYBRID)
+    known, whole = facts("h200", "fp8", HYBRID), {"max_model_len": 262_144}
     pools = [
-        memory.bill(
-            known, plan(engine_version="0.25.1", prefix_caching=on, max_model_len=262_144)
-        ).kv_tokens
+        memory.bill(known, plan(engine_version="0.25.1", prefix_caching=on, **whole)).kv_tokens
         for on in (None, False, True)
     ]
     assert pools[0] == pools[1]
-    assert pools[0] is not None and pools[2] is not None
     assert pools[2] / pools[0] == pytest.approx((249 + 3) / (249 + 6), rel=1e-6)
-    held = [memory.room(known, plan(prefix_caching=on), 2_048) for on in (False, True)]
-    assert held[0] is not None and held[1] is not None and held[1] < held[0]
+    off, on = (memory.room(known, plan(prefix_caching=on), 2_048) for on in (False, True))
+    assert on < off
 
 
 def test_vllm_reported_whole_groups_up_to_0_19() -> None:
-    known = facts("gb10", "fp8", HYBRID)
+    known, share = facts("gb10", "fp8", HYBRID), {"memory_fraction": 0.8}
+    releases = [plan(engine_version=release, **share) for release in ("0.19.1", "0.25.1")]
     old, new = (
-        memory.bill(
-            known, plan(engine_version=release, max_model_len=32_768, memory_fraction=0.8)
-        ).kv_tokens
-        for release in ("0.19.1", "0.25.1")
+        memory.bill(known, one.model_copy(update={"max_model_len": 32_768})).kv_tokens
+        for one in releases
     )
-    assert old is not None and new is not None and old < new
-    count = [
-        memory.room(known, plan(engine_version=release, memory_fraction=0.8), 32_768)
-        for release in ("0.19.1", "0.25.1")
-    ]
-    assert count[0] == count[1]  # the report changed, not the memory
+    assert old < new
+    rooms = {memory.room(known, one, 32_768) for one in releases}
+    assert len(rooms) == 1  # the report changed, not the memory
 
 
 def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
@@ -250,12 +243,10 @@ def test_experts_in_system_memory_leave_the_bill(
 @pytest.mark.parametrize(("sees", "gib"), [(True, memory.VISION_GIB), (False, 0.0)])
 def test_a_model_that_sees_pays_for_its_encoder(sees: bool, gib: float) -> None:
     asked = facts_for_request(Request(hardware="h100", model="qwen3.6-35b-a3b", engine="vllm"))
-    made, text = (
-        memory.bill(
-            asked.model_copy(update={"model": asked.model.model_copy(update={"multimodal": eyes})}),
-            Plan(engine="vllm"),
-        )
-        for eyes in (sees, False)
-    )
-    assert made.weights_gib - text.weights_gib == pytest.approx(gib)
-    assert memory.VISION_GIB > 0
+
+    def weights(multimodal: bool) -> float:
+        model = asked.model.model_copy(update={"multimodal": multimodal})
+        facts = asked.model_copy(update={"model": model})
+        return memory.bill(facts, Plan(engine="vllm")).weights_gib
+
+    assert weights(sees) - weights(False) == pytest.approx(gib) and memory.VISION_GIB > 0

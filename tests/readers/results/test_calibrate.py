@@ -29,6 +29,7 @@ from advisor.prediction import own_runs
 from advisor.prediction.decision import decide_one
 from advisor.readers import server as client
 from advisor.render.receipt import rows_of
+from tests.tables import fields
 
 FILES = Path(__file__).parent / "files"
 ARMS = [str(FILES / f"vllm-serve-{arm}.json") for arm in ("off", "on")]
@@ -47,13 +48,12 @@ def call(*words: str) -> tuple[int, str]:
 
 
 def machine(gain: float, sd: float = 0.02, **setting: object) -> machines.Machine:
-    fields: dict[str, object] = {
-        "date": "2026-11-20", "model": "qwen3.6-35b-a3b", "engine": "vllm", "quant": "fp8",
-        "method": "mtp", "k": 2, "concurrency": 4, "input_tokens": 1024, "output_tokens": 256,
-        "workload": "mixed",
-        "gains": {name: {"log": log(gain), "sd": sd} for name in ("output_tok_s", "tpot")},
-    }  # fmt: skip
-    run = machines.MachineRun.model_validate(fields | setting)
+    about = fields(
+        "date=2026-11-20 model=qwen3.6-35b-a3b engine=vllm quant=fp8 method=mtp k=2 concurrency=4 "
+        "input_tokens=1024 output_tokens=256 workload=mixed"
+    )
+    gains = {name: {"log": log(gain), "sd": sd} for name in ("output_tok_s", "tpot")}
+    run = machines.MachineRun.model_validate(about | {"gains": gains} | setting)
     return machines.Machine(name="m", hardware="gb10", runs=(run,))
 
 
@@ -137,21 +137,17 @@ def test_the_plain_speed_is_that_of_all_repeats(tmp_path: Path) -> None:
 
 
 def test_the_surer_of_two_runs_counts_more() -> None:
-    def run(value: float, sd: float) -> dict[str, object]:
-        return {
-            "date": "2026-11-20", "model": "qwen3.6-35b-a3b", "engine": "vllm", "quant": "fp8",
-            "concurrency": 4, "input_tokens": 1024, "output_tokens": 256, "workload": "mixed",
-            "baseline": {"tpot": value}, "baseline_sd": {"tpot": sd},
-        }  # fmt: skip
-
+    about = fields(
+        "date=2026-11-20 model=qwen3.6-35b-a3b engine=vllm quant=fp8 concurrency=4 "
+        "input_tokens=1024 output_tokens=256 workload=mixed"
+    )
     load = {"concurrency": 4, "ctx_tokens": 1024, "output_tokens": 256}
     found = []
     for sds in ((0.05, 0.5), (0.5, 0.05), (0.2, 0.2)):
-        runs = [run(value, sd) for value, sd in zip((20.0, 30.0), sds, strict=True)]
+        runs = [about | {"baseline": {"tpot": value}, "baseline_sd": {"tpot": sd}}
+                for value, sd in zip((20.0, 30.0), sds, strict=True)]  # fmt: skip
         made = machines.Machine.model_validate({"name": "m", "hardware": "gb10", "runs": runs})
-        estimate = recommend(hardware="gb10", machine=made, **load).estimate
-        assert estimate is not None and estimate.tpot_ms.baseline is not None
-        found.append(estimate.tpot_ms.baseline)
+        found.append(recommend(hardware="gb10", machine=made, **load).estimate.tpot_ms.baseline)
     assert found[0] == pytest.approx(20.0, rel=0.02) and found[1] == pytest.approx(30.0, rel=0.02)
     assert found[2] == pytest.approx((20 * 30) ** 0.5, rel=0.02)
 
@@ -255,13 +251,9 @@ def test_streams_follow_from_throughput_and_time_per_token(tmp_path: Path) -> No
 def test_unknown_and_other_machines_are_refused() -> None:
     assert "no machine is called 'x'" in call("recommend", "--machine", "x")[1]
     call("calibrate", *ARMS, *SETTING)
-    assert "is a gb10" in call("recommend", "--machine", "spark", "--hw", "h100")[1]
-    assert (
-        "is a gb10"
-        in call(
-            "calibrate", *ARMS, "--hw", "h100", "--model", "qwen3.6-35b-a3b", "--name", "spark"
-        )[1]
-    )
+    other = ("--hw", "h100", "--model", "qwen3.6-35b-a3b")
+    for words in (["recommend", "--machine"], ["calibrate", *ARMS, "--name"]):
+        assert "is a gb10" in call(*words, "spark", *other)[1]
 
 
 def test_what_is_shared_holds_no_formula() -> None:
