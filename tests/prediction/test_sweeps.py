@@ -18,35 +18,29 @@ MODELS = {
 HARDWARE = ("h200", "h100", "gb10", "rtx5090", "a100-80gb", "l40s", "strix-halo", "apple-m3-ultra")
 
 
-def sweep(count: int, seed: int = 3) -> list[dict[str, str]]:
+COLUMNS = {
+    "hardware": HARDWARE, "spec_method": ("mtp", "eagle3", "ngram", "none"),
+    "concurrency": ("", "1", "7", "64", "300"), "gpu_count": ("", "1", "2", "8"),
+    "max_num_batched_tokens": ("", "2048", "16384"), "max_num_seqs": ("", "4"),
+    "max_model_len": ("", "32768"), "memory_fraction": ("", "0.6"),
+    "acceptance_length": ("", "", "1.4"), "workload": ("", "code", "random"),
+    "speedup_metric": ("output_tok_s", "tpot", "ttft", "request_tok_s"),
+}  # fmt: skip
+
+
+def sweep(count: int, seed: int = 4) -> list[dict[str, str]]:
     """Rows as a user's sweep has them; some leave cells blank."""
     draw = random.Random(seed)
     rows = []
     for _ in range(count):
-        model = draw.choice(list(MODELS))
-        engine = draw.choice(("vllm", "vllm", "sglang", "llama.cpp"))
-        rows.append(
-            {
-                "model": model,
-                "quant": "q4_k_m" if engine == "llama.cpp" else draw.choice(MODELS[model]),
-                "hardware": draw.choice(HARDWARE),
-                "engine": engine,
-                "spec_method": draw.choice(("mtp", "eagle3", "ngram", "none")),
-                "k": str(draw.randint(1, 9)),
-                "concurrency": draw.choice(("", "1", "7", "64", "300")),
-                "input_tokens": str(draw.randint(20, 60_000)),
-                "output_tokens": str(draw.randint(1, 4000)),
-                "gpu_count": (gpus := draw.choice(("", "1", "2", "8"))),
-                "tp": gpus,
-                "max_num_batched_tokens": draw.choice(("", "2048", "16384")),
-                "max_num_seqs": draw.choice(("", "4")),
-                "max_model_len": draw.choice(("", "32768")),
-                "memory_fraction": draw.choice(("", "0.6")),
-                "acceptance_length": draw.choice(("", "", "1.4")),
-                "speedup_metric": draw.choice(("output_tok_s", "tpot", "ttft", "request_tok_s")),
-                "workload": draw.choice(("", "code", "random")),
-            }
-        )
+        row = {name: draw.choice(words) for name, words in COLUMNS.items()}
+        row["model"] = draw.choice(list(MODELS))
+        row["engine"] = draw.choice(("vllm", "vllm", "sglang", "llama.cpp"))
+        gguf = row["engine"] == "llama.cpp"
+        row["quant"] = "q4_k_m" if gguf else draw.choice(MODELS[row["model"]])
+        numbers = {"k": (1, 9), "input_tokens": (20, 60_000), "output_tokens": (1, 4000)}
+        row |= {name: str(draw.randint(*ends)) for name, ends in numbers.items()}
+        rows.append(row | {"tp": row["gpu_count"]})
     return rows
 
 

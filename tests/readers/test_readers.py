@@ -240,23 +240,20 @@ def test_a_python_text_is_read_once_and_whole(name: str) -> None:
 
 @pytest.mark.parametrize(
     "program",
-    [
-        "LLM(model='m/A', speculative_config=dict(method='mtp', num_speculative_tokens=2))",
-        "k = {'model': 'm/A'}\nk['speculative_config'] = {'method': 'mtp'}\n"
-        "k['speculative_config']['x'] = 1\nk['speculative_config'] = dict(method='mtp', "
-        "num_speculative_tokens=2)\nLLM(**k)",
-        "def f():\n  s = {'method': 'mtp'}\n  s['num_speculative_tokens'] = 2\n"
-        "  k = dict(model='m/B')\n  k.update(model='m/A', speculative_config=s)\n  return LLM(**k)",
-        "base = {'method': 'mtp', 'num_speculative_tokens': 1}\nk = dict(model='m/A')\n"
-        "k |= {'speculative_config': {**base, 'num_speculative_tokens': 2}}\nLLM(**k)",
-    ],
-)
+    ["LLM(model='m/A', speculative_config=dict(method='mtp', num_speculative_tokens=2))",
+     "k = {'model': 'm/A'}\nk['speculative_config'] = {'method': 'mtp'}\n"
+     "k['speculative_config']['x'] = 1\nk['speculative_config'] = dict(method='mtp', "
+     "num_speculative_tokens=2)\nLLM(**k)",
+     "def f():\n  s = {'method': 'mtp'}\n  s['num_speculative_tokens'] = 2\n"
+     "  k = dict(model='m/B')\n  k.update(model='m/A', speculative_config=s)\n  return LLM(**k)",
+     "base = {'method': 'mtp', 'num_speculative_tokens': 1}\nk = dict(model='m/A')\n"
+     "k |= {'speculative_config': {**base, 'num_speculative_tokens': 2}}\nLLM(**k)"],
+)  # fmt: skip
 def test_dictionaries_of_a_program(program: str) -> None:
     launch = one("from vllm import LLM\n" + program + "\n", "a.py")
     assert launch.model == "m/A"
-    assert (
-        values(launch)["--speculative-config"] == '{"method": "mtp", "num_speculative_tokens": 2}'
-    )
+    config = '{"method": "mtp", "num_speculative_tokens": 2}'
+    assert values(launch)["--speculative-config"] == config
 
 
 @pytest.mark.parametrize(

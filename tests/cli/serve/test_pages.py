@@ -313,10 +313,8 @@ def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_pat
 
 @pytest.mark.parametrize(
     ("wrong", "value"),
-    [
-        ("hw", ""), ("hw", "gb11"), ("gpus", "none"), ("name_1", "A b"), ("concurrency_2", "0"),
-        ("concurrency_3", ""), ("prompt_2", "long"), ("workload_3", "poems"), ("tpot_1", "fast"),
-    ],
+    [("hw", ""), ("hw", "gb11"), ("gpus", "none"), ("name_1", "A b"), ("concurrency_2", "0"),
+     ("concurrency_3", ""), ("prompt_2", "long"), ("workload_3", "poems"), ("tpot_1", "fast")],
 )  # fmt: skip
 def test_a_wrong_field_of_a_mix_is_marked(page: TestClient, wrong: str, value: str) -> None:
     got = page.post("/mix", data=rows(**{wrong: value}))
