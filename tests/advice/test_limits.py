@@ -331,8 +331,15 @@ NAMES = [name for name in store.llm_ids() if not store.llm(name).is_class]
 PUBLIC = {"mimo-7b": 32_768, "minicpm3": 32_768, "glm-5.2": 1_048_576, "deepseek-v3": 163_840}
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
-@pytest.mark.parametrize("name", NAMES)
+# each model in one engine, in the others with the slow ones
+LONGEST = [
+    pytest.param(name, engine, marks=() if (i + j) % 3 == 0 else pytest.mark.slow)
+    for i, name in enumerate(NAMES)
+    for j, engine in enumerate(("vllm", "sglang", "llama-server"))
+]
+
+
+@pytest.mark.parametrize(("name", "engine"), LONGEST)
 def test_no_context_is_made_up(name: str, engine: str) -> None:
     try:
         advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)

@@ -2,7 +2,7 @@
 
 import itertools
 import shlex
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -86,12 +86,12 @@ def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
     return {name: "" if words.get(name) is None else str(words[name]) for name in names}
 
 
-ENGINES = ("vllm", "sglang", "llama-server")
+ENGINES, slow = ("vllm", "sglang", "llama-server"), partial(pytest.param, marks=pytest.mark.slow)
 WORKLOADS = ("chat", "creative", "random")
 METRICS = ("output_tok_s", "tpot", "ttft")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [ENGINES[0], *(slow(one) for one in ENGINES[1:])])
 def test_a_row_is_predicted_as_the_question_is(engine: str) -> None:
     """Every candidate of every question, in all three metrics: with the requests that wait for
     memory, and with what is documented of the regime.

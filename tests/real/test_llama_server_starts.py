@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -22,6 +23,8 @@ from advisor.readers import read_text
 from tests.ports import free_port
 from tests.real import places
 from tests.real.tiny_server import QUIET, ask, run_server, wait
+
+pytestmark = pytest.mark.slow  # a real server is started and waited for
 
 Ask = Callable[..., Any]
 RATE = "0.8"  # of each draft position: noise would hardly ever be accepted
