@@ -51,7 +51,9 @@ class Frozen:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash((type(self), *(_hashable(self.__dict__[name]) for name in self.model_fields)))
+        values = (self.__dict__[name] for name in self.model_fields)
+        parts = (tuple(sorted(x.items())) if isinstance(x, dict) else x for x in values)
+        return hash((type(self), *parts))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self.model_fields)
@@ -135,10 +137,6 @@ def _plain(value: Any, mode: str, exclude_defaults: bool) -> Any:
         items = [_plain(held, mode, exclude_defaults) for held in value]
         return items if mode == "json" or isinstance(value, list) else tuple(items)
     return value
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
 
 def _make_adapter(cls: type[Frozen]) -> Any:

@@ -10,7 +10,8 @@ def shell_word(text: str) -> str:
     """One word, quoted where it has to be."""
     if printable_lines(text) == text:
         return shlex.quote(text)
-    data = text.encode("utf-8", "surrogateescape" if _is_path(text) else "replace")
+    path = all(not "\ud800" <= ch <= "\udfff" or "\udc80" <= ch <= "\udcff" for ch in text)
+    data = text.encode("utf-8", "surrogateescape" if path else "replace")
     return "$'" + "".join(map(_escape, data)) + "'"
 
 
@@ -26,10 +27,6 @@ def is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _is_path(text: str) -> bool:
-    return all(not "\ud800" <= ch <= "\udfff" or "\udc80" <= ch <= "\udcff" for ch in text)
 
 
 def _escape(byte: int) -> str:

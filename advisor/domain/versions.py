@@ -15,7 +15,8 @@ def release(text: str | None) -> Release | None:
     if not text:
         return None
     parts = text.removeprefix("v").split(".")
-    if len(parts) > 1 and all(map(_is_number, parts)):
+    plain = all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts)
+    if len(parts) > 1 and plain:
         return tuple(map(int, parts))
     from packaging.version import Version  # start-up: only for the other forms
 
@@ -23,10 +24,6 @@ def release(text: str | None) -> Release | None:
         return Version(text).release
     except ValueError:  # InvalidVersion, or a number of thousands of digits
         return None
-
-
-def _is_number(part: str) -> bool:
-    return part.isascii() and part.isdigit() and len(part) < 10
 
 
 def before(text: str | None, bound: str) -> bool:

@@ -12,10 +12,6 @@ SPEEDS = ("output_tok_s", "request_tok_s", "tpot")  # what a pair is told by, be
 SHOWN = 3  # sources of measured pairs that are named
 
 
-def _by_metric(pair: evidence.Pair) -> int:
-    return SPEEDS.index(pair["metric"])
-
-
 class Head(NamedTuple):
     """Whether a model has an MTP head of its own (None: not known), and who says so."""
 
@@ -66,7 +62,8 @@ def measurements(model: str, engine: str | None = None) -> tuple[Measured, ...]:
         if group["model"] != model or engine not in (None, group["engine"]):
             continue
         pairs = [pair for pair in index.pairs(number) if pair["metric"] in SPEEDS]
-        first = {pair["run_id"]: pair for pair in sorted(pairs, key=_by_metric, reverse=True)}
+        pairs.sort(key=lambda pair: SPEEDS.index(pair["metric"]), reverse=True)
+        first = {pair["run_id"]: pair for pair in pairs}
         for pair in first.values():  # one a run, by the first of its metrics
             found = gains.setdefault(group["method"], {})
             found.setdefault(pair["source"], []).append(float(pair["speedup"]))

@@ -112,11 +112,7 @@ def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str
     lines = [
         "#!/usr/bin/env bash",
         f"# Sends {text}.",
-        *(
-            ["# Conversations of several turns: `advisor bench run` only."]
-            if plan.turns > 1
-            else []
-        ),
+        *(["# Conversations of several turns: `advisor bench run` only."] * (plan.turns > 1)),
         "# Made by `advisor bench plan`. First the run without speculation; the engine's own "
         "benchmark; about",
         f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} "

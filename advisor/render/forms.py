@@ -1,8 +1,6 @@
 """Every form of an answer, in one table: command line, tests and documentation read it."""
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import cast
 
 from advisor.domain.nouns import Advice, AdvisorError, Engine
 from advisor.domain.records import NamedTuple
@@ -23,12 +21,9 @@ class OutputForm(NamedTuple):
                 f"{self.title} is written for {' and '.join(self.engines)} only: choose another "
                 f"form, or --engine {self.engines[0]}"
             )
-        return _function(self.writer)(advice)
-
-
-def _function(path: str) -> Callable[[Advice], str]:
-    module, name = path.split(":")
-    return cast(Callable[[Advice], str], getattr(import_module(module), name))
+        module, name = self.writer.split(":")
+        text: str = getattr(import_module(module), name)(advice)
+        return text
 
 
 _DEPLOY = "advisor.render.deploy."

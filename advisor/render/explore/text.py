@@ -52,8 +52,8 @@ def sweep_text(found: Sweep, paper: Paper = PAGE) -> str:
         lines += [""] if count else []
         lines += _section(found, chart, paper, plot=count < MOST_CHARTS)
     lines += _costs(found)
-    lines += _pairs(found, paper)
-    return paper.text(lines)
+    pairs = [heading("A/B runs"), *run_lines(found.pairs, paper)] if found.pairs else []
+    return paper.text([*lines, "", *(pairs or ["No A/B run near these loads was published."])])
 
 
 def _section(found: Sweep, chart: Chart, paper: Paper, plot: bool) -> list[str]:
@@ -208,12 +208,6 @@ def _costs(found: Sweep) -> list[str]:
         ]
         rows.append((setting_words(load.setting) or "as requested", f"k={point.k}", *cells))
     return ["", heading("Per million output tokens"), *_columns(rows, Paper(width=200))]
-
-
-def _pairs(found: Sweep, paper: Paper) -> list[str]:
-    if not found.pairs:
-        return ["", "No A/B run near these loads was published."]
-    return ["", heading("A/B runs"), *run_lines(found.pairs, paper)]
 
 
 ADAPTIVE = "SD431"  # where the engine's own adaptive verification was measured

@@ -213,13 +213,10 @@ def bad_word(case: Case, var: EnvVar, value: str) -> Hit | None:
 
 def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
-    if to_fill(value, named=True) and not value.startswith(("GPU", "MIG")):
-        return None
-    if (
-        not value.strip()
-        or _DEVICES.fullmatch(value)
-        or value.strip().lower() in ("none", "void", "nodevfiles")
-    ):
+    listed = value.strip().lower() in ("", "none", "void", "nodevfiles") or _DEVICES.fullmatch(
+        value
+    )
+    if listed or (to_fill(value, named=True) and not value.startswith(("GPU", "MIG"))):
         return None
     parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
     numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]

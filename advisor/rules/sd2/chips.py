@@ -2,7 +2,7 @@
 
 import re
 
-from advisor.domain.nouns import Case, Fix, Severity
+from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import compute_arch, model_text, rows
 from advisor.rules.kit.fixes import drop_fix, set_fix
@@ -66,7 +66,8 @@ def below_capability(case: Case, arch: str) -> Hit | None:
         return Hit(
             message if applies else f"{message} (the release is not pinned)",
             fix=f"{NVIDIA_FIX}{until}.",
-            severity=_severity(case, "error" if applies else "warning"),
+            # a fork is compiled for chips of its own choice
+            severity="error" if applies and case.launch.fork is None else "warning",
             row=row,
         )
     return None
@@ -85,15 +86,10 @@ def not_built(case: Case, arch: str) -> Hit | None:
             f"{case.hardware_name} is {arch}; the released ROCm builds of {case.plan.engine} are "
             f"for {row['built_for']}{own}",
             fix="Use llama-server, with Vulkan or built for this chip.",
-            severity=_severity(case, "error" if official else row["severity"]),
+            severity="warning" if case.launch.fork else "error" if official else row["severity"],
             row=row,
         )
     return None
-
-
-def _severity(case: Case, found: Severity) -> Severity:
-    """A fork is compiled for chips of its own choice."""
-    return "warning" if case.launch.fork is not None else found
 
 
 @rule("SD272", "error", "vllm sglang", data="chips.quant_needs")
@@ -109,11 +105,17 @@ def quant_below_device(case: Case) -> Hits:
     quant, hw, name = case.facts.quant, case.facts.hardware, model_text(case).lower()
     if hw is None or case.launch.fork is not None:
         return
-    yield from of_type(case)
-    if quant is None:
-        return
-    for row in rows("chips", "quant_needs"):
-        if row["engine"] != case.plan.engine or quant.id not in row["quants"]:
+    asked = case.flag("--dtype")
+    bfloat = asked is not None and asked.value == "bfloat16"
+    if bfloat and case.plan.engine == "vllm" and below(case, 80):  # SGLang takes float16 itself
+        yield Hit(
+            f"{case.hardware_name} has no bfloat16: vllm asks for compute capability 8.0",
+            flag=asked,
+            fix=set_fix(case, "--dtype", "half", "Write --dtype half."),
+            sources=("vllm-project/vllm#1157",),
+        )
+    for row in rows("chips", "quant_needs") if quant is not None else ():
+        if row["engine"] != case.plan.engine or quant is None or quant.id not in row["quants"]:
             continue
         applies = between(release(case), row.get("since"), row.get("until"))
         if "since" not in row:
@@ -134,19 +136,6 @@ def quant_below_device(case: Case) -> Hits:
             row=row,
         )
         return
-
-
-def of_type(case: Case) -> Hits:
-    """bfloat16 below capability 8.0, which vLLM refuses (SGLang takes float16 itself)."""
-    asked = case.flag("--dtype")
-    bfloat = asked is not None and asked.value == "bfloat16"
-    if bfloat and case.plan.engine == "vllm" and below(case, 80):
-        yield Hit(
-            f"{case.hardware_name} has no bfloat16: vllm asks for compute capability 8.0",
-            flag=asked,
-            fix=set_fix(case, "--dtype", "half", "Write --dtype half."),
-            sources=("vllm-project/vllm#1157",),
-        )
 
 
 def below(case: Case, tenths: int) -> bool:

@@ -31,9 +31,8 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
     Good (version=0.5.10): with --mamba-scheduler-strategy extra_buffer added
     """
     strategy = (case.plan.mamba_strategy or "auto").lower()
-    if strategy.startswith("extra_buffer") or on_rocm(case) or no_radix(case):
-        return
-    if case.open_value(*STRATEGY):
+    off = case.has_switch("--disable-radix-cache") or case.plan.prefix_caching is False
+    if off or on_rocm(case) or strategy.startswith("extra_buffer") or case.open_value(*STRATEGY):
         return
     explicit, affected = strategy == "no_buffer", affects("sglang-no-extra-buffer", case)
     # the emitter adds what the release needs
@@ -67,11 +66,6 @@ def on_rocm(case: Case) -> bool | None:
     if "rocm" in text.lower() or "gfx" in text.lower():
         return True
     return False if "cu1" in text or "cuda" in text.lower() else None
-
-
-def no_radix(case: Case) -> bool:
-    """Whether the launch turns the radix cache off."""
-    return case.has_switch("--disable-radix-cache") or case.plan.prefix_caching is False
 
 
 @rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm", unsure="error", at=STRATEGY)

@@ -75,18 +75,13 @@ def flashinfer_fp8kv_sm120(case: Case) -> Hits:
     """
     arch = compute_arch(case)
     four = "nvfp4" in model_text(case).lower() and (arch or "sm_120").startswith("sm_120")
-    if four and flashinfer_fp8(case):
+    if four and fp8_kv(case) and (case.plan.attention_backend or "").upper() == "FLASHINFER":
         yield Hit(
             "FlashInfer attention with fp8 KV and NVFP4 weights faults on sm_120"
             + ("" if arch else " (give --hw to know whether this machine is one)"),
             severity=None if arch else "warning",
             fix=set_fix(case, BACKEND, "TRITON_ATTN", f"Use {BACKEND} TRITON_ATTN."),
         )
-
-
-def flashinfer_fp8(case: Case) -> bool:
-    """Whether FlashInfer is asked for with an fp8 KV cache."""
-    return (case.plan.attention_backend or "").upper() == "FLASHINFER" and fp8_kv(case)
 
 
 @rule("SD278", "error", "vllm")
