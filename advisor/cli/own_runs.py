@@ -45,8 +45,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
     Engine, k, load, TTFT, TPOT, ITL, output tok/s and acceptance by position, as far as they are
     stated. The format is detected from the content: vllm bench, sglang.benchmark.serving,
     llama-bench, GuideLLM, evalscope, AIPerf, llama-benchy, a server's /metrics, log lines of the
-    engines, and more.
-    The others are shown where a file cannot be read; the exit status is then 2.
+    engines, and more. The others are shown where a file cannot be read; the exit status is then 2.
     """
     runs: list[BenchmarkRun] = []
     errors: list[AdvisorError] = []

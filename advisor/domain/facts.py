@@ -102,9 +102,8 @@ class Drafter(Frozen):
     revision: str | None = None  # the commit that a launch pins
     licence: str = ""  # what a user must know of it, where that is not the model's own
     architecture: str = ""  # of its config.json, where that tells forms of one method apart
-    engines: dict[
-        str, str
-    ]  # engine -> the first release of its option catalogue that is known to load it
+    # engine -> the first release of its option catalogue that is known to load it
+    engines: dict[str, str]
     k: int | None = None  # draft tokens with which its publisher, or who reports of it, serves it
     k_min: int | None = None  # with fewer than these nobody serves it, or a release refuses it
     k_max: int | None = None  # more than these it was not made for
@@ -274,8 +273,7 @@ class Evidence(Frozen):
     prefix_share: float | None = None  # of a prompt that others have, where the source says
     date: str = ""
     clean: bool = True  # a fair pair, which the estimate rests on; else it is shown and counts not
-    # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean
-    # pair
+    # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean pair
     covers: bool = False
     repeats: int = 1  # runs of one setting, of which this is the median
     lowest: float | None = None  # speed-up among them

@@ -38,8 +38,7 @@ class Flag(Frozen):
     name: str
     raw: str  # the spelling in the file, e.g. "-tp", "LLAMA_ARG_N_PARALLEL", "np"
     value: str | None = None  # None: a bare switch; "" is an empty string
-    # the engine's catalogue has it at this launch's version (or at any version if none is
-    # known)
+    # the engine's catalogue has it at this launch's version (or at any version if none is known)
     known: bool = True
     origin: Literal["cli", "env", "ini", "yaml", "python"] = "cli"
     line: int = 0  # 1-based; 0 = not from a file

@@ -49,9 +49,8 @@ class Plan(Frozen):
     async_scheduling: bool | None = None
     host: str | None = None
     port: int | None = None
-    extra: tuple[
-        tuple[str, str | None], ...
-    ] = ()  # flags without a noun here, canonical name and value, in order
+    # flags without a noun here, canonical name and value, in order
+    extra: tuple[tuple[str, str | None], ...] = ()
     env: tuple[tuple[str, str], ...] = ()
 
 
@@ -84,9 +83,8 @@ class Facts(Frozen):
     interconnect: str | None = None
     evidence: tuple[Evidence, ...] = ()
     own_runs: tuple[OwnRun, ...] = ()  # of the user's own machine, where one is named
-    defaults: tuple[
-        tuple[str, str, str], ...
-    ] = ()  # (field, value chosen, why): printed where they were used
+    # (field, value chosen, why): printed where they were used
+    defaults: tuple[tuple[str, str, str], ...] = ()
 
 
 # ---------------------------------------------------------------- what we expect
@@ -265,9 +263,8 @@ class Advice(Frozen):
     # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware, unseen_head,
     # unpriced, unlisted
     decided_by: str = ""
-    findings: tuple[
-        Finding, ...
-    ] = ()  # of the candidate, and of the plan to run where that is another one
+    # of the candidate, and of the plan to run where that is another one
+    findings: tuple[Finding, ...] = ()
     plan_findings: tuple[Finding, ...] = ()  # of the plan to run
     reasons: Sequence[Reason] = ()  # strongest first; without `what_if` found when first read
     runners_up: tuple[Candidate, ...] = ()

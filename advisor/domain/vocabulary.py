@@ -25,19 +25,9 @@ Decision = Literal["on", "off", "measure"]
 Effect = Literal["veto", "loss", "caution", "k_max", "support"]
 
 Workload = Literal[
-    "chat",
-    "code",
-    "math",
-    "agent",
-    "rag",
-    "summarization",
-    "creative",
-    "mixed",
-    "random",
-    "reasoning",
-    "factual",
-    "voice",
-]
+    "chat", "code", "math", "agent", "rag", "summarization",
+    "creative", "mixed", "random", "reasoning", "factual", "voice",
+]  # fmt: skip
 
 Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 

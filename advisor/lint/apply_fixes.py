@@ -24,8 +24,7 @@ def apply_rounds(
     overlaps with).
 
     `applied` are the findings that were fixed, `conflicting` those whose fix would have made things
-    worse. Raises
-    nothing: a text that cannot be judged after a fix is not taken.
+    worse. Raises nothing: a text that cannot be judged after a fix is not taken.
     """
     own = tuple(one for one in report.findings if one.file == source.name)
     launches = tuple(one for one in report.launches if one.launch.file == source.name)

@@ -1,5 +1,4 @@
-"""What `validate` answers: files, launches with what they mean, findings, and what was not
-judged.
+"""What `validate` answers: files, launches with what they mean, findings, and what was not judged.
 
 And what only the whole file tells of a finding: that a comment takes it away, that it is said of
 twenty services in the same words, or that what it misses stands elsewhere in the file.

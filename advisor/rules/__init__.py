@@ -8,20 +8,8 @@ tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
 from advisor.rules.checking import check, decisive_findings, is_version_pinned
 from advisor.rules.registry import Hit, Hits, Lacking, Rule, all_rules, get_rule, rule, when
 
-__all__ = [
-    "Hit",
-    "Hits",
-    "Lacking",
-    "Rule",
-    "all_rules",
-    "check",
-    "decisive_findings",
-    "explain",
-    "get_rule",
-    "is_version_pinned",
-    "rule",
-    "when",
-]
+__all__ = ["Hit", "Hits", "Lacking", "Rule", "all_rules", "check", "decisive_findings", "explain",
+           "get_rule", "is_version_pinned", "rule", "when"]  # fmt: skip
 
 
 def explain(code: str) -> str:

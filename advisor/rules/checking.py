@@ -229,8 +229,7 @@ def certain_fix(fix: Fix | None, case: Case) -> Fix | None:
 
 def catalogue_speaks(case: Case) -> bool:
     """Whether the server is one of the catalogued releases, whichever: not a build of somebody
-    else,
-    a nightly, or a release that the file names and the catalogue lacks.
+    else, a nightly, or a release that the file names and the catalogue lacks.
     """
     launch = case.launch
     return launch.fork is None and (

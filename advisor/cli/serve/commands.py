@@ -1,21 +1,16 @@
 """`advisor serve`, `page` and `mcp`, for which there are the extras `serve` and `mcp`."""
 
-from __future__ import annotations
-
 import socket
 import webbrowser
 from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from advisor.cli.base import HELP, import_extra, option, path_type, say
 from advisor.domain.nouns import AdvisorError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
 
 
 @click.command(context_settings=HELP)
@@ -90,7 +85,7 @@ def names(host: str, more: Iterable[str]) -> tuple[str, ...]:
     return (*given, f"[{address}]" if address.version == 6 else str(address))
 
 
-def run(app: ASGIApp, uvicorn: Any, host: str, port: int, opens: bool) -> None:
+def run(app: Any, uvicorn: Any, host: str, port: int, opens: bool) -> None:
     """Serve with uvicorn until Ctrl-C. Raises AdvisorError where the address cannot be had."""
     listener = listen(host, port)
     found = listener.getsockname()[1]

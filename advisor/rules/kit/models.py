@@ -1,6 +1,5 @@
-"""What a model's name and facts tell rules: its vocabulary, whether it has an MTP head, whether
-it is
-the published model itself.
+"""What a model's name and facts tell rules: its vocabulary, whether it has an MTP head, whether it
+is the published model itself.
 """
 
 import re
