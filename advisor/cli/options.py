@@ -138,22 +138,18 @@ def complete_names(kind: str) -> Callable[[click.Context, click.Parameter, str],
     """Shell completion of one kind of name, from what is loaded only when a shell asks."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in _names(kind) if name.lower().startswith(incomplete.lower())]
+        return [name for name in _NAMES[kind]() if name.lower().startswith(incomplete.lower())]
 
     return complete
 
 
-def _names(kind: str) -> tuple[str, ...]:
-    if kind == "engine":
-        return get_args(Engine)
-    if kind == "rule":
-        return (*(row.code for row in index()), *(row.slug for row in index()))
-    ids = {
-        "hardware": knowledge.hardware_ids,
-        "model": knowledge.llm_ids,
-        "quant": knowledge.quant_ids,
-    }
-    return ids[kind]()
+_NAMES: dict[str, Callable[[], tuple[str, ...]]] = {
+    "hardware": knowledge.hardware_ids,
+    "model": knowledge.llm_ids,
+    "quant": knowledge.quant_ids,
+    "engine": lambda: get_args(Engine),
+    "rule": lambda: (*(row.code for row in index()), *(row.slug for row in index())),
+}
 
 
 class _DraftWord(ChoiceType):

@@ -87,14 +87,8 @@ def _quantities(node: object) -> Iterable[dict[str, Any]]:
 
 def _run_sources(folder: Path) -> dict[str, dict[str, str]]:
     """Title, address and date of the measured runs' sources, by id."""
-    out: dict[str, dict[str, str]] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        sidecar = read_yaml(path)
-        fields = {
-            name: str(sidecar[name]) for name in ("title", "address", "date") if sidecar.get(name)
-        }
-        out[str(sidecar["id"])] = fields
-    return out
+    rows, names = map(read_yaml, sorted(folder.glob("*.yaml"))), ("title", "address", "date")
+    return {str(row["id"]): {x: str(row[x]) for x in names if row.get(x)} for row in rows}
 
 
 def with_keys(index: Index, names: dict[str, Any]) -> Index:
@@ -206,12 +200,9 @@ def _check_beside(table: str, path: Path) -> list[Problem]:
 
 def usable(table: str, paths: Sequence[Path]) -> Table:
     """The entries of the files that can be used, by id."""
-    out: Table = {}
-    for path in paths:
-        if not check_alone(table, path):
-            entry = TABLES[table].model_validate(read_yaml(path))
-            out[str(getattr(entry, "id"))] = tidy(entry)  # noqa: B009
-    return out
+    good = (path for path in paths if not check_alone(table, path))
+    entries = (TABLES[table].model_validate(read_yaml(path)) for path in good)
+    return {str(getattr(entry, "id")): tidy(entry) for entry in entries}  # noqa: B009
 
 
 def lost_proxies(entries: Table, keys: dict[str, str]) -> Iterator[tuple[str, str]]:

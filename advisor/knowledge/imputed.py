@@ -40,9 +40,8 @@ def hardware_words(hw: Hardware) -> dict[str, str]:
 
 
 def _matches(when: dict[str, list[str]], facts: dict[str, str]) -> bool:
-    for name, allowed in when.items():
-        value = facts.get(name, "")
-        fits = any(value.startswith(a) for a in allowed) if name == "arch" else value in allowed
-        if not fits:
-            return False
-    return True
+    pairs = ((name, facts.get(name, ""), allowed) for name, allowed in when.items())
+    return all(
+        value.startswith(tuple(allowed)) if name == "arch" else value in allowed
+        for name, value, allowed in pairs
+    )

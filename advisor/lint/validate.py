@@ -6,7 +6,6 @@ from the file.
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -15,6 +14,7 @@ from typing import TypeVar
 from advisor import rules
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge import heads
 from advisor.knowledge import store as knowledge
 from advisor.lint.project import Judging, with_settings
@@ -37,6 +37,8 @@ SUFFIXES = (
     *(".yaml", ".yml", ".sh", ".bash", ".service", ".container", ".ini", ".cmd", ".bat", ".nix"),
     *(".ps1", ".py", ".json", ".env"),
 )
+_NAMED = lazy_re(r"(?i)(docker|container)file|(gnu)?makefile$|\.?justfile$")
+_PASSED_OVER = ("node_modules", "__pycache__")
 MAX_FILES = 20_000
 LEAST_FILES = 48  # fewer are judged before a second process has begun
 
@@ -101,22 +103,13 @@ def expand(paths: Iterable[str]) -> Iterable[str]:
             yield path
             continue
         for folder, inner, names in os.walk(path):
-            inner[:] = sorted(
-                one
-                for one in inner
-                if not one.startswith(".") and one not in ("node_modules", "__pycache__")
-            )
-            for name in sorted(names):
-                if name.endswith(SUFFIXES) or re.match(
-                    r"(?i)(docker|container)file|(gnu)?makefile$|\.?justfile$", name
-                ):
-                    count += 1
-                    if count > MAX_FILES:
-                        raise AdvisorError(
-                            f"{path}: holds more than {MAX_FILES} configuration files; name a "
-                            f"smaller folder"
-                        )
-                    yield os.path.join(folder, name)
+            inner[:] = sorted(x for x in inner if not x.startswith(".") and x not in _PASSED_OVER)
+            for name in sorted(x for x in names if x.endswith(SUFFIXES) or _NAMED.match(x)):
+                count += 1
+                if count > MAX_FILES:
+                    what = f"holds more than {MAX_FILES} configuration files"
+                    raise AdvisorError(f"{path}: {what}; name a smaller folder")
+                yield os.path.join(folder, name)
 
 
 def read_one(path: str, given: Given) -> FileRead:

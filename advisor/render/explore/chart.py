@@ -128,11 +128,8 @@ _COLUMNS = _LOADS | {"output_tokens": "output_tokens"}
 
 def _near(row: Evidence, told: dict[str, int | float]) -> bool:
     """Whether a pair's load lies within a factor of two of the other settings."""
-    for name, column in _LOADS.items():
-        measured = getattr(row, column)
-        if name in told and measured and not 0.5 <= measured / float(told[name]) <= 2:
-            return False
-    return True
+    pairs = ((told[name], getattr(row, column)) for name, column in _LOADS.items() if name in told)
+    return all(not seen or 0.5 <= seen / float(asked) <= 2 for asked, seen in pairs)
 
 
 # ---------------------------------------------------------------- words

@@ -221,15 +221,10 @@ def _json_text(
 
 def env_var(case: Case, name: str) -> EnvVar | Flag | None:
     """The variable as read: among the launch's variables, or as the flag that it sets."""
-    if case.launch.emitted:
-        return None
-    for var in reversed(case.launch.env):
-        if var.name == name:
-            return var
-    return next(
-        (flag for flag in reversed(case.launch.flags) if flag.origin == "env" and flag.raw == name),
-        None,
-    )
+    launch = case.launch
+    own: list[EnvVar | Flag] = [var for var in reversed(launch.env) if var.name == name]
+    own += (one for one in reversed(launch.flags) if one.origin == "env" and one.raw == name)
+    return own[0] if own and not launch.emitted else None
 
 
 def rename_env_fix(case: Case, name: str, use: str, what: str) -> Fix:

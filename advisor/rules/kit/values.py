@@ -151,14 +151,11 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
         if other in choices:
             return other
     begun = [known for known in choices if len(asked) > 2 and plain_word(known).startswith(asked)]
-    if len(begun) == 1:
-        return begun[0]
     mixed = [choice for choice in choices if sorted(plain_word(choice)) == sorted(asked)]
-    if len(mixed) == 1:
-        return mixed[0]
     shorter = [choice for choice in choices if _longer(word.lower(), choice.lower())]
-    if len(shorter) == 1:
-        return shorter[0]
+    for alone in (begun, mixed, shorter):
+        if len(alone) == 1:
+            return alone[0]
     near = nearest_word(asked, plain, "value")
     if near is not None:
         return plain[near]

@@ -60,12 +60,15 @@ def unknown_flag(case: Case) -> Hits:
         if case.plan.engine not in CATALOGUED and not misspelt:
             continue  # a fork without a catalogue of its own
         hint = f"; the nearest is {near}" if near else ""
-        strange = len(unknown) > 2 or _SHORT.match(found.raw) is not None
+        strange = near is None or len(unknown) > 2 or _SHORT.match(found.raw) is not None
+        # several options that resemble none are a patched build's, where no release is pinned
+        patched = strange and len(unknown) > 1 and not is_release_pinned(case)
+        weight: Severity | None = "info" if case.launch.fork else "warning" if patched else None
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
             fix=mend(case, found, near, misspelt),
-            severity=_weight(case, misspelt, near is None or strange, len(unknown) > 1),
+            severity=None if misspelt else weight,
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
@@ -129,15 +132,6 @@ def abbreviations(case: Case) -> Hits:
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is not None and match.abbreviated:
             yield keyword_cut_short(case, found, match.spelling)
-
-
-def _weight(case: Case, misspelt: bool, strange: bool, several: bool) -> Severity | None:
-    """Several options that resemble none are a patched build's, where no release is pinned."""
-    if misspelt:
-        return None
-    if case.launch.fork:
-        return "info"
-    return "warning" if strange and several and not is_release_pinned(case) else None
 
 
 def keyword_cut_short(case: Case, found: Flag, full: str) -> Hit:

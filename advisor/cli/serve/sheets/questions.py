@@ -4,6 +4,7 @@ input (no file is opened), a mix of workloads, choices side by side or against t
 
 import json
 import re
+from math import prod
 from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, Field
@@ -287,9 +288,7 @@ class Variation(PricedQuestion):
 def swept_for(asked: Variation) -> Any:
     """The sweep. Raises AdvisorError where it is larger than a server takes."""
     vary = dict(parse_axis(text) for text in asked.vary)
-    loads = 1
-    for name, values in vary.items():
-        loads *= len(values) if name != "k" else 1
+    loads = prod(len(values) for name, values in vary.items() if name != "k")
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
     request, machine = request_of(asked.as_options())
