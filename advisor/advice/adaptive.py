@@ -73,7 +73,7 @@ def late_unless(said: Reason | None, best: Candidate | None) -> Reason | None:
     """What is said of it, among the late reasons where the answer does not verify adaptively."""
     if said is None or (best is not None and verifies_adaptively(best.plan)):
         return said
-    return said.model_copy(update={"weight": min(WEIGHTS), "brief": ""})
+    return said.replace(weight=min(WEIGHTS), brief="")
 
 
 def runs(facts: Facts, plan: Plan) -> bool:
@@ -90,14 +90,14 @@ def runs(facts: Facts, plan: Plan) -> bool:
 
 def with_adaptive(plan: Plan) -> Plan:
     """The plan with adaptive verification on."""
-    return plan.model_copy(update={"extra": (*plan.extra, (ADAPTIVE, "true"))})
+    return plan.replace(extra=(*plan.extra, (ADAPTIVE, "true")))
 
 
 def price(facts: Facts, plan: Plan, fixed: Sequence[Candidate] = ()) -> Ratio:
     """Adaptive over fixed: what the best of fewer verified drafts gives more, and what was measured
     at the tokens of this step. `fixed`: candidates whose estimates are at hand.
     """
-    shorter = [plan.model_copy(update={"k": k}) for k in range(1, plan.k + 1)]
+    shorter = [plan.replace(k=k) for k in range(1, plan.k + 1)]
     estimates = {candidate.plan: candidate.estimate for candidate in fixed}
     missing = [one for one in shorter if one not in estimates]
     estimates |= zip(missing, judge.estimate_plans(facts, missing), strict=True)
@@ -111,7 +111,7 @@ def over_loads(facts: Facts, plan: Plan, requests: Sequence[int]) -> list[float]
     """Log of adaptive over fixed at each load, none where it is not surely faster in the mean."""
     if not runs(facts, plan) or _stops(judge.judge(facts, with_adaptive(plan), None)):
         return []
-    ratios = [price(facts.model_copy(update={"concurrency": n}), plan) for n in requests]
+    ratios = [price(facts.replace(concurrency=n), plan) for n in requests]
     mean = sum(ratio.log for ratio in ratios) / len(ratios)
     sure = max(ratios, key=lambda ratio: ratio.sd).beside(mean) >= SURE
     return [ratio.log for ratio in ratios] if sure else []

@@ -53,17 +53,19 @@ class Verdict(NamedTuple):
     rule: str
     candidates: tuple[Candidate, ...]
 
+    @property
+    def best_candidate(self) -> Candidate | None:
+        """The best speculative candidate."""
+        return self.candidates[self.best] if self.best is not None else None
+
 
 def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     """Choose among judged candidates, the plan without speculation first; fills in regrets."""
     verdict = _by_preference(facts, candidates)
-    index = verdict.best
-    if index is None:
+    if verdict.best is not None and verdict.decision == "on" and verdict.rule == "estimate":
+        verdict = verdict._replace(best=_proven(facts, verdict.candidates, verdict.best))
+    if (best := verdict.best_candidate) is None:
         return verdict
-    if verdict.decision == "on" and verdict.rule == "estimate":
-        index = _proven(facts, verdict.candidates, index)
-        verdict = verdict._replace(best=index)
-    best = verdict.candidates[index]
     by_estimate = verdict.rule in ("estimate", "unsure")
     if by_estimate and caveats.open_part(facts, best.plan) is not None:
         return verdict._replace(decision="measure", rule=UNPRICED)
@@ -71,20 +73,19 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         plans = [verdict.candidates[i].plan for i in allowed_candidates(verdict.candidates)]
         if caveats.lengths_decide(facts, plans, best.estimate):
             return verdict._replace(decision="measure", rule=LENGTHS)
-    decision = after_a_look(facts, best.plan, verdict.decision)
-    if decision == verdict.decision:
+    if (decision := after_a_look(facts, best.plan, verdict.decision)) == verdict.decision:
         return verdict
     return verdict._replace(decision=decision, rule=UNSEEN)
 
 
 def _proven(facts: Facts, candidates: Sequence[Candidate], best: int) -> int:
     """The best plan, or one that the user's own A/B showed to win here, where that is not sure."""
-    won = measured_here(facts, GOAL_METRICS[facts.goal or "balanced"])
+    won = measured_here(facts, GOAL_METRICS[facts.aim])
     plans = [(candidate.plan.method, candidate.plan.k) for candidate in candidates]
     shown = [i for i in allowed_candidates(candidates) if won.get(plans[i])]
     if plans[best] in won or not shown:
         return best
-    spans = [goal_interval(one.estimate, facts.goal or "balanced") for one in candidates]
+    spans = [goal_interval(one.estimate, facts.aim) for one in candidates]
     top = max(shown, key=lambda i: spans[i].p50)
     sd = float(np.hypot(*(np.log(spans[i].p90 / spans[i].p10) / (2 * Z10) for i in (best, top))))
     sure = cdf(float(np.log(spans[best].p50 / spans[top].p50)) / max(sd, 1e-6))
@@ -100,15 +101,15 @@ def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
 
 def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     """The verdict where every checkpoint holds what its plan drafts with."""
-    goal: Goal = facts.goal or "balanced"
+    goal: Goal = facts.aim
     scored = _score(candidates, goal)
     eligible = allowed_candidates(scored)
     if not eligible:
         speculative = [i for i, c in enumerate(scored) if c.estimate is not None]
-        best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
-        if best is None and methods.may_draft(facts):
+        if not speculative and methods.may_draft(facts):
             return Verdict("measure", None, UNLISTED, scored)
-        return Verdict("off", best, "rule" if speculative else "no_method", scored)
+        least = min(speculative, key=lambda i: scored[i].regret, default=None)
+        return Verdict("off", least, "rule" if speculative else "no_method", scored)
     eligible = [i for i in eligible if meets(facts.request, scored[i].estimate)] or eligible
     support = [f for i in eligible for f in effects(scored[i].findings, "support") if f.k_best]
     # the k that a published sweep of this regime prefers, if one does
@@ -117,8 +118,7 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     chosen = scored[best]
     if facts.output_tokens == 1:
         return Verdict("off", best, "one_token", scored)
-    objective = preferred_run(facts.request, chosen.estimate)
-    if objective is not None:
+    if (objective := preferred_run(facts.request, chosen.estimate)) is not None:
         return Verdict(objective, best, "objective", scored)
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
         return Verdict("measure", best, "unknown_hardware", scored)
@@ -237,11 +237,11 @@ def common_slots(
     """The requests at once of a replica that both runs are compared at, where TPOT decides for
     speculation and fewer run with it: what a limit on requests gives is not its gain.
     """
-    limit = facts.request.max_tpot_ms if facts.request is not None else None
-    by_tpot = facts.goal == "tpot" or (rule == "objective" and limit is not None)
+    limited = rule == "objective" and facts.question.max_tpot_ms is not None
+    by_tpot = facts.goal == "tpot" or limited
     if decision == "off" or not by_tpot or estimate is None or facts.request is None:
         return None
-    bill, given = estimate.memory, facts.request.max_num_seqs or 0
+    bill, given = estimate.memory, facts.question.max_num_seqs or 0
     if bill is not None and bill.fits is False and 0 < (bill.requests or 0) < given:
         return bill.requests  # at the limit another plan is best, which holds fewer
     return round(estimate.terms["requests_verify"]) if crowds(estimate) else None
@@ -266,8 +266,7 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
     waits = np.array([[_wait(c.estimate, goal)] for c in candidates])
     regret = utility.regrets(np.stack(samples) - waits)
     return tuple(
-        c.model_copy(update={"utility": worth[i], "regret": float(regret[i])})
-        for i, c in enumerate(candidates)
+        c.replace(utility=worth[i], regret=float(regret[i])) for i, c in enumerate(candidates)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby
 
 import numpy as np
 
@@ -89,9 +89,8 @@ def workable_layouts(
     layouts = placement.order_layouts(facts, fit)
     for i, (plan, *_) in enumerate(layouts):
         candidate = (judging or judge)(facts, plan, None)
-        errors = [f for f in candidate.findings if f.severity == "error"]
-        if errors:  # it fits, so this is what stands in the way
-            refusals.append((-1.0, _refusal(errors[0])))
+        if errors := [f for f in candidate.findings if f.severity == "error"]:
+            refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this stands in the way
             continue
         able = (m for m in methods.methods(facts) if propose.no_path(facts, plan, m) is None)
         first = [propose.with_method(facts, plan, method, 1) for method in able]
@@ -122,17 +121,18 @@ def estimate_plans(
 
 def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
     """The same for several questions in one call, each written out when it is its turn."""
-    cases: list[tuple[Facts, Plan]] = []
-    starts = []
-    for facts, plans, _ in questions:
-        starts.append(len(cases))
-        cases += in_steps(facts, plans, topology.board_gpus(facts))
+    cases = [
+        case
+        for facts, plans, _ in questions
+        for case in in_steps(facts, plans, topology.board_gpus(facts))
+    ]
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
+    ends = accumulate(len(plans) for _, plans, _ in questions)
     return [
-        partial(_slice_estimates, batch, start, asked)
-        for start, asked in zip(starts, questions, strict=True)
+        partial(_slice_estimates, batch, end - len(asked[1]), asked)
+        for end, asked in zip(ends, questions, strict=True)
     ]
 
 
@@ -177,9 +177,7 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
         return [_of_all(estimate, busy(facts, plan)) for estimate, plan in pairs]
     bare = {"baseline": None, "value": None, "baseline_range": None, "value_range": None}
     return [  # with ratios alone
-        row.model_copy(
-            update={name: getattr(row, name).model_copy(update=bare) for name in METRICS}
-        )
+        row.replace(**{name: getattr(row, name).replace(**bare) for name in METRICS})
         for row in rows
     ]
 
@@ -200,7 +198,7 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
         return estimate
     plain = float(np.log(rate.baseline_range.p90 / rate.baseline_range.p10)) / (2 * Z10)
     whole = estimates.with_levels(rate.speedup, replicas * rate.baseline, plain)
-    return estimate.model_copy(update={"output_tok_s": whole})
+    return estimate.replace(output_tok_s=whole)
 
 
 def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
@@ -211,7 +209,7 @@ def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
 
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what every rule says of it."""
-    findings, _ = rules.check(case_of(facts, plan, estimate))
+    findings = rules.check(case_of(facts, plan, estimate))[0]
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 

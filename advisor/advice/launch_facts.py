@@ -1,7 +1,5 @@
 """From a launch that was read to Facts: what it says, and what the caller adds."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from advisor.advice.plans import checkpoints
@@ -56,7 +54,7 @@ def launch_facts(
     )
     if hardware is None or model is None or plan.method == "none":
         return facts  # only what is said of speculation rests on measured pairs
-    return facts.model_copy(update={"evidence": nearest_pairs(facts)})
+    return facts.replace(evidence=nearest_pairs(facts))
 
 
 def _quant(model: LLM | None, named: str, plan: Plan) -> Quant | None:

@@ -63,11 +63,7 @@ def p_objective(
 def preferred_run(request: Request | None, estimate: Estimate | None) -> Decision | None:
     """on or off where one run is clearly likelier to meet the latency objectives; else None."""
     on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
-    return likelier(on, off) if on is not None and off is not None else None
-
-
-def likelier(on: float, off: float) -> Decision | None:
-    """The run that is clearly likelier to meet the latency objectives; None where neither is."""
-    if abs(on - off) < knowledge.threshold("objective_difference").value:
+    least = knowledge.threshold("objective_difference").value
+    if on is None or off is None or abs(on - off) < least:
         return None
     return "on" if on > off else "off"

@@ -54,10 +54,8 @@ def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
     if asked.get("machine") or asked.get("receipts"):
         from advisor.advice.own_runs.receipt import machine_for  # start-up: pydantic and YAML
 
-        name = (
-            _hardware({key: asked.get(key) for key in ("hw", "gpus")})[0] if asked.get("hw") else ""
-        )
-        hardware = knowledge.hardware(name).id if name else None
+        named = {key: asked.get(key) for key in ("hw", "gpus")}
+        hardware = knowledge.hardware(_hardware(named)[0]).id if named["hw"] else None
         machine = machine_for(asked.get("machine"), asked.get("receipts"), hardware)
     asked = {key: value for key, value in asked.items() if key not in ("machine", "receipts")}
     if machine is not None and not asked.get("hw"):
@@ -84,8 +82,9 @@ def request_from(asked: Mapping[str, Any]) -> Request:
                 "rename it"
             )
     hardware, gpus = _hardware(fields)
-    engine, release = str(fields.pop("engine", "")), fields.get("engine_version")
-    engine, release = spoken.engine_and_release(engine, release)
+    engine, release = spoken.engine_and_release(
+        str(fields.pop("engine", "")), fields.get("engine_version")
+    )
     fields |= {"engine": engine or None, "engine_version": release}
     rates, length = fields.get("acceptance"), fields.get("acceptance_length")
     if problem := clash(rates, length, fields.get("acceptance_k"), "--acceptance"):

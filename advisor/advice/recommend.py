@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
@@ -12,10 +11,10 @@ from advisor.advice import adaptive, decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import Beside
 from advisor.advice.explain.what_if import would_change
-from advisor.advice.plans import limits, placement, spread, topology
+from advisor.advice.plans import limits, offload, placement, topology
 from advisor.advice.plans.placement import is_priced
 from advisor.advice.resolve import facts_for_request
-from advisor.advice.wording import reason
+from advisor.advice.wording import name_of, reason
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
@@ -33,6 +32,7 @@ from advisor.engines import k_ranges
 from advisor.engines.writer import write_file
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.prediction import estimates
 
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
@@ -53,13 +53,14 @@ def recommend(
     try:
         advice, _ = answer(request, machine, what_if)
     except AdvisorError:
-        if (spilled := spread.answer(request, facts_for_request(request))) is not None:
+        if (spilled := _with_offload(request, facts_for_request(request))) is not None:
             return spilled
         raise
     if machine is None:
         return advice
-    first = _calibration().calibrated_reason(machine, advice)
-    return advice.model_copy(update={"reasons": (first, *advice.reasons)})
+    from advisor.advice.own_runs.calibration import calibrated_reason  # start-up: pydantic, YAML
+
+    return advice.replace(reasons=(calibrated_reason(machine, advice), *advice.reasons))
 
 
 def answer(
@@ -74,14 +75,13 @@ def answer(
     slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
     if slots is None:
         return advice, question
-    same = request.model_copy(update={"max_num_seqs": slots})
+    same = request.replace(max_num_seqs=slots)
     alike, question = answer(same, machine, what_if)
-    limit, others = question.facts.request, alike.reasons
-    least = limit.max_num_seqs or slots if limit is not None else slots
-    if least < slots:  # without the sentence on a limit that was lowered once more
-        others = others[1:]
-    update = {"reasons": (reasons.one_limit(advice, least), *others), "request": request}
-    return alike.model_copy(update=update), question
+    least = question.facts.question.max_num_seqs or slots
+    # without the sentence on a limit that was lowered once more
+    others = alike.reasons[1:] if least < slots else alike.reasons
+    why = (reasons.one_limit(advice, least), *others)
+    return alike.replace(reasons=why, request=request), question
 
 
 def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:
@@ -123,13 +123,9 @@ def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
     """The facts with the user's own runs of a machine, where one is named."""
     if machine is None:
         return facts
-    return facts.model_copy(update={"own_runs": _calibration().own_runs_for(machine, facts)})
+    from advisor.advice.own_runs.calibration import own_runs_for  # start-up: pydantic and YAML
 
-
-def _calibration() -> ModuleType:
-    from advisor.advice.own_runs import calibration  # start-up: pydantic and YAML
-
-    return calibration
+    return facts.replace(own_runs=own_runs_for(machine, facts))
 
 
 def check_request(asked: Mapping[str, Any]) -> Request:
@@ -161,23 +157,22 @@ def advise(
     """Decide, explain and write the launches; `beside`: what was asked beside the estimates."""
     facts = beside.facts
     verdict = decide.decide(facts, candidates)
-    base = verdict.candidates[0]
-    best = verdict.candidates[verdict.best] if verdict.best is not None else None
+    base, best = verdict.candidates[0], verdict.best_candidate
     if best is None and is_priced(facts):
-        base = base.model_copy(update={"estimate": judge.estimate_plans(facts, [base.plan])[0]})
+        base = base.replace(estimate=judge.estimate_plans(facts, [base.plan])[0])
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     beside = beside._replace(adaptive=adaptive.late_unless(beside.adaptive, best))
     # of the fixed block, which was measured; what choosing among its drafts adds has its own reason
     block = verdict._replace(best=adaptive.of_block(verdict.candidates, verdict.best))
-    limit_choices = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
-    chosen = (*facts.defaults, *limit_choices)
+    of_limits = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
+    chosen = (*facts.defaults, *of_limits)
     why = Later(partial(_reasons, facts, block, beside, running.plan, chosen))
     gain = None
     if best is not None and best.estimate is not None and decide.tells(best.estimate, facts.goal):
-        gain = decide.goal_interval(best.estimate, facts.goal or "balanced")
+        gain = decide.goal_interval(best.estimate, facts.aim)
     flips = Later(partial(would_change, facts, block)) if what_if else ()
-    facts = facts.model_copy(update={"defaults": chosen})
+    facts = facts.replace(defaults=chosen)
     both = (*running.findings, *(best.findings if best is not None else ()))
     return Advice(
         request=request,
@@ -199,12 +194,9 @@ def advise(
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
         measure_with=resolve.ab_commands(request) if best is not None else (),
-        evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
+        evidence_newest=max((row.date for row in facts.evidence), default=""),
         objective=objectives.objective(
-            request,
-            (best or base).estimate,
-            verdict.decision,
-            drafts=best is not None,
+            request, (best or base).estimate, verdict.decision, drafts=best is not None
         ),
     )
 
@@ -214,21 +206,17 @@ def _reasons(
     verdict: decide.Verdict,
     beside: Beside,
     running: Plan,
-    chosen: Sequence[tuple[str, object, str]],
+    chosen: Sequence[tuple[str, str, str]],
 ) -> list[Reason]:
     """All that is said for and about the answer, strongest first."""
-    why = [*reasons.explain(facts, verdict, beside)]
-    best = verdict.candidates[verdict.best] if verdict.best is not None else None
-    if best is not None and (also := beside.rival(best)) is not None:
-        why.append(also)
-    if beside.adaptive is not None:
-        why.append(beside.adaptive)
-    kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
-    if kinds and not limits.only_type(facts, running):
-        text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"
-        brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
-        why.append(reason(text, "memory bill", weight=2.95, brief=brief, risk=True))
-    return sorted(why, key=lambda row: -row.weight)
+    rival = beside.rival(verdict.best_candidate) if verdict.best_candidate is not None else None
+    why = [*reasons.explain(facts, verdict, beside), rival, beside.adaptive]
+    for name, kind, price in chosen:
+        if name == "kv_cache_dtype" and not limits.only_type(facts, running):
+            text = f"KV cache in {kind} instead of 16 bits: {price}"
+            brief = f"the KV cache is {kind}: compare answers and acceptance (--explain)"
+            why.append(reason(text, "memory bill", weight=2.95, brief=brief, risk=True))
+    return sorted((row for row in why if row is not None), key=lambda row: -row.weight)
 
 
 def launch_text(plan: Plan) -> LaunchText:
@@ -238,4 +226,58 @@ def launch_text(plan: Plan) -> LaunchText:
     if not files:
         return launch
     written = (write_file(name, content) for name, content in files.items())
-    return launch.model_copy(update={"files": files, "text": "\n".join((*written, launch.text))})
+    return launch.replace(files=files, text="\n".join((*written, launch.text)))
+
+
+def _with_offload(request: Request, facts: Facts) -> Advice | None:
+    """The answer where nothing fits the card: a mixture with experts in system memory; None where
+    another way was asked for, or where that does not fit either.
+    """
+    engine = request.engine is None or engines.canonical(request.engine) == "llama-server"
+    gguf = facts.quant is not None and facts.quant.family.startswith("gguf")
+    free = engine and (request.quant is None or gguf) and request.engine_version is None
+    if (spread := offload.offload(facts) if free else None) is None:
+        return None
+    same, plan = request.replace(engine="llama-server", quant=spread.quant.id), spread.plan
+    try:
+        asked = facts_for_request(same)
+    except AdvisorError:
+        return None
+    drafted = offload.drafts(asked, plan)
+    tpot = estimates.estimate(asked, [drafted or plan])[0].tpot_ms
+    findings, launch = judge.judge(asked, plan, None).findings, launch_text(plan)
+    base, gain = tpot.baseline_range, tpot.speedup
+    assert base is not None  # every estimate has it
+    middle, low, high = (f"{1e3 / ms:.0f}" for ms in (base.p50, base.p90, base.p10))
+    speed = f"about {middle} tokens/s a request ({low} to {high})"
+    if drafted is not None:
+        speed += f" and {gain.p50:.2f}x that ({gain.p10:.2f} to {gain.p90:.2f}) at k = {drafted.k}"
+    text = (
+        f"Nothing fits {name_of(asked.hardware, request.hardware)} whole; "
+        f"{offload.words(spread)} does, at {speed}; the bandwidth of the system memory sets the "
+        "speed, and a machine with less memory cannot run it"
+    )
+    brief = f"nothing fits whole; {offload.words(spread)} does"
+    measured = (*offload.GAINS, *offload.EVEN, *offload.LOSSES)
+    reasons = (
+        reason(text, *offload.SOURCES, weight=3.0, brief=brief),
+        reason(offload.measurement(drafted), *measured, weight=2.5),
+    )
+    return Advice(
+        request=request,
+        facts=asked,
+        decision="measure" if drafted is not None else "off",
+        plan=plan,
+        candidate=drafted,
+        plan_off=plan,
+        gain=gain if drafted is not None else None,
+        decided_by="spread" if drafted is not None else "no_method",
+        findings=findings,
+        plan_findings=findings,
+        reasons=reasons,
+        launch=launch,
+        launch_off=launch,
+        launch_on=launch_text(drafted) if drafted is not None else None,
+        measure_with=resolve.ab_commands(request) if drafted is not None else (),
+        evidence_newest=max((row.date for row in asked.evidence), default=""),
+    )

@@ -5,10 +5,15 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from advisor.advice.choices import Default, engine_for, version_for
+from advisor.advice.choices import (
+    Default,
+    engine_for,
+    quant_default,
+    quant_of_repository,
+    version_for,
+)
 from advisor.advice.plans import checkpoints, methods, propose, topology
 from advisor.advice.plans.limits import FOUR_BITS
-from advisor.advice.quantisations import quant_default, quant_of_repository, with_fields
 from advisor.advice.spoken import detection
 from advisor.domain.nouns import (
     AS_ASKED,
@@ -52,10 +57,9 @@ def _quant(
         return knowledge.quant(request.quant), []
     if (named := quant_of_repository(request)) is not None:
         return named, [("quant", named.id, "read from the name")]
-    assert bare.model is not None  # of a question
-    own = [d for d in knowledge.drafters(bare.model) if d.method == request.method]
+    own = [d for d in knowledge.drafters(bare.llm) if d.method == request.method]
     if own and all(d.inside for d in own):
-        rows = (c for c in bare.model.checkpoints if not c.engines or bare.engine in c.engines)
+        rows = (c for c in bare.llm.checkpoints if not c.engines or bare.engine in c.engines)
         holder = next((c for c in rows if c.repository in own[0].inside), None)
         if holder is not None:
             why = f"{holder.repository} holds the drafter of --method {request.method}"
@@ -66,21 +70,19 @@ def _quant(
 
 def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Default]]:
     """The request with a published checkpoint of four bits where "int4" has none itself."""
-    assert bare.model is not None and bare.hardware is not None  # of a question
-    if request.quant is None or knowledge.quant(request.quant).id != LAYOUT_OPEN:
+    open_ = request.quant is not None and knowledge.quant(request.quant).id == LAYOUT_OPEN
+    if not open_ or LAYOUT_OPEN in {row.quant for row in knowledge.checkpoints(bare.llm)}:
         return request, []
-    if LAYOUT_OPEN in {row.quant for row in knowledge.checkpoints(bare.model)}:
-        return request, []
-    engine = engine_for(bare, request.model_copy(update={"quant": None}))[0]
-    usual = quant_default(with_fields(bare, engine=engine))[0]
+    engine = engine_for(bare, request.replace(quant=None))[0]
+    usual = quant_default(bare.replace(engine=engine))[0]
     for quant in (usual, *map(knowledge.quant, FOUR_BIT)):
         runs = request.engine is None or not quant.engines or engine in quant.engines
-        able = (with_fields(bare, quant=quant, engine=name) for name in quant.engines or (engine,))
+        able = (bare.replace(quant=quant, engine=name) for name in quant.engines or (engine,))
         four = FOUR_BITS <= (quant.bits or 0.0) < FOUR_BITS + 1
-        four = four and bare.hardware.arch in (quant.archs or (bare.hardware.arch,))
+        four = four and bare.device.arch in (quant.archs or (bare.device.arch,))
         if four and runs and any(map(checkpoints.available, able)):
             why = f"{request.quant} means four bits: a published checkpoint"
-            return request.model_copy(update={"quant": quant.id}), [("quant", quant.id, why)]
+            return request.replace(quant=quant.id), [("quant", quant.id, why)]
     return request, []
 
 
@@ -151,7 +153,7 @@ def facts_for_request(request: Request) -> Facts:
     drafting = _measured_methods(facts)
     each = SHOWN_OF_ONE if len(drafting) == 1 else SHOWN_OF_EACH
     rows = (row for method in drafting for row in nearest_pairs(facts, method, each))
-    return facts.model_copy(update={"evidence": tuple(rows)})
+    return facts.replace(evidence=tuple(rows))
 
 
 def bare_facts(request: Request) -> Facts:
@@ -171,7 +173,7 @@ def bare_facts(request: Request) -> Facts:
     request, four = _published_four(request, bare)
     engine, engine_why, usual = engine_for(bare, request)
     version, version_why = version_for(request, engine, hw)
-    quant, quant_why = _quant(request, with_fields(bare, engine=engine), usual)
+    quant, quant_why = _quant(request, bare.replace(engine=engine), usual)
     checkpoint = knowledge.checkpoint(model, quant, engine, "mtp")
     if checkpoint is None and "/" in request.model and "://" not in request.model:
         note = "As requested; its contents were not read."
@@ -182,42 +184,29 @@ def bare_facts(request: Request) -> Facts:
     joined = topology.link_default(hw, request.gpus) if request.interconnect is None else None
     defaults += [*own, *four, *engine_why, *version_why, *quant_why, *sampling_why]
     defaults += [("interconnect", *joined)] if joined is not None else []
-    facts = bare.model_copy(
-        update={
-            **{name: getattr(request, name) for name in AS_REQUESTED},
-            **sampling,
-            "request": request,
-            "quant": quant,
-            "checkpoint": checkpoint,
-            "engine": engine,
-            "engine_version": version,
-            "interconnect": joined[0] if joined is not None else request.interconnect,
-            "defaults": tuple(defaults),
-        }
+    facts = bare.replace(
+        **{name: getattr(request, name) for name in AS_REQUESTED},
+        **sampling,
+        request=request,
+        quant=quant,
+        checkpoint=checkpoint,
+        engine=engine,
+        engine_version=version,
+        interconnect=joined[0] if joined is not None else request.interconnect,
     )
     if older := propose.too_old(facts, "cannot load"):
         raise AdvisorError(f"{older} (--engine {engine} alone takes the newest)")
-    if (board := topology.assumption(facts)) is not None:
-        facts = facts.model_copy(update={"defaults": (*facts.defaults, board)})
-    return _with_acceptance_k(facts.model_copy(update={"drafters": knowledge.drafters(model)}))
-
-
-def _with_acceptance_k(facts: Facts) -> Facts:
-    """The facts with one k for all plans that a stated length was measured at: at each plan's own k
-    the shortest draft would be the best one.
-    """
-    request = facts.request
-    if request is None or request.acceptance_length is None or request.acceptance_k is not None:
+    board = topology.assumption(facts)
+    defaults += [board] if board is not None else []
+    facts = facts.replace(defaults=tuple(defaults), drafters=knowledge.drafters(model))
+    if request.acceptance_length is None or request.acceptance_k is not None:
         return facts
-    methods = _measured_methods(facts)
-    usual = int(USUAL_K[methods[0]]) if methods else 1
-    k = max(usual, ceil(request.acceptance_length - 1), 1)
+    # one k for all plans: at each plan's own k the shortest draft would be the best one
+    k = max(int(USUAL_K[_measured_methods(facts)[0]]), ceil(request.acceptance_length - 1), 1)
     why = "--acceptance-length is taken as measured at this k: give --acceptance-k if it was not"
-    return facts.model_copy(
-        update={
-            "request": request.model_copy(update={"acceptance_k": k}),
-            "defaults": (*facts.defaults, ("acceptance_k", str(k), why)),
-        }
+    return facts.replace(
+        request=request.replace(acceptance_k=k),
+        defaults=(*defaults, ("acceptance_k", str(k), why)),
     )
 
 

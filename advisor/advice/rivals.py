@@ -85,11 +85,11 @@ def compare(
 
 
 def _price(facts: Facts, estimate: Estimate | None) -> float:
-    return decide.goal_interval(estimate, facts.goal or "balanced").p50
+    return decide.goal_interval(estimate, facts.aim).p50
 
 
 def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
-    spans = (decide.goal_interval(c.estimate, facts.goal or "balanced") for c in (rival, head))
+    spans = (decide.goal_interval(c.estimate, facts.aim) for c in (rival, head))
     rivals, heads = (decide.sample(span, index) for index, span in enumerate(spans))
     return float(np.mean(rivals > heads))
 
@@ -97,10 +97,9 @@ def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
 def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:
     """The owners who measured the method faster than the head in most settings of this class."""
     speeds: dict[tuple[object, ...], dict[str, float]] = {}
-    assert facts.hardware is not None and facts.model is not None  # of plans that were priced
+    here = (facts.load, facts.ctx_tokens or USUAL_PROMPT)
     for name in (method, head):
-        for setting, *load, gain in _class_runs(facts.hardware.arch, facts.model.arch, name):
-            here = (facts.concurrency or 1, facts.ctx_tokens or USUAL_PROMPT)
+        for setting, *load, gain in _class_runs(facts.device.arch, facts.llm.arch, name):
             if all(1 / n <= a / b <= n for a, b, n in zip(load, here, (2, 4), strict=True)):
                 best = speeds.setdefault((*setting, load[0]), {})
                 best[name] = max(best.get(name, 0.0), gain)
@@ -152,18 +151,13 @@ def explain(
         drafter = drafters.of_plan(facts, plan)
         name = drafters.TITLES[plan.method] + (f" ({drafter.repository})" if drafter else "")
         price = _price(facts, rival.candidate.estimate)
-        seen = (
-            f"measured faster by {', '.join(rival.owners)} in this class"
-            if rival.owners
-            else "not measured faster in this class"
-        )
+        seen = f"measured faster by {', '.join(rival.owners)}" if rival.owners else ""
         parts.append(
-            f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
+            f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, "
+            f"{seen or 'not measured faster'} in this class"
         )
-    assert facts.request is not None  # of a question
     method = rivals[0].candidate.plan.method
-    asked = facts.request.model_copy(update={"method": method})
-    options = " ".join(resolve.as_options(asked))
+    options = " ".join(resolve.as_options(facts.question.replace(method=method)))
     advised = (
         f"--method {method} is the one to try first"
         if rivals[0].better >= SURE and len(rivals[0].owners) >= OWNERS

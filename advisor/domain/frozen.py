@@ -63,12 +63,16 @@ class Frozen:
         """(field, value) in the order of declaration."""
         return ((name, self.__dict__[name]) for name in self.model_fields)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """The same with some fields replaced, unchecked."""
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed, unchecked."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
-        new.__dict__.update(update or {})
+        new.__dict__.update(changes)
         return new
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """`replace` as pydantic's models call it."""
+        return self.replace(**update)
 
     def model_dump(
         self, *, mode: str = "python", exclude: Collection[str] = (), exclude_defaults: bool = False

@@ -57,6 +57,10 @@ class Plan(Frozen):
 # ---------------------------------------------------------------- what is known
 
 
+# What stands for a part of the facts that is not there: all of it is open or not known
+NOTHING_ASKED, NO_HARDWARE, NO_MODEL = Request(hardware=""), Hardware(id=""), LLM(id="")
+
+
 class Facts(Frozen):
     """What is known for a request or a launch; for `validate` any part may be None."""
 
@@ -85,6 +89,41 @@ class Facts(Frozen):
     own_runs: tuple[OwnRun, ...] = ()  # of the user's own machine, where one is named
     # (field, value chosen, why): printed where they were used
     defaults: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def question(self) -> Request:
+        """The request; where there is none, one that leaves everything open."""
+        return self.request or NOTHING_ASKED
+
+    @property
+    def aim(self) -> Goal:
+        """The goal, balanced where none is stated."""
+        return self.goal or "balanced"
+
+    @property
+    def load(self) -> int:
+        """Requests at once, 1 where nobody tells."""
+        return self.concurrency or 1
+
+    @property
+    def length(self) -> int:
+        """Tokens of a request, prompt and answer; usual ones where nobody tells."""
+        return (self.ctx_tokens or USUAL_PROMPT) + (self.output_tokens or USUAL_OUTPUT)
+
+    @property
+    def known_shape(self) -> LLM | None:
+        """The shape that physics uses, else what the model itself states."""
+        return self.shape or self.model
+
+    @property
+    def device(self) -> Hardware:
+        """The accelerator; where it is not known, one of which nothing is."""
+        return self.hardware or NO_HARDWARE
+
+    @property
+    def llm(self) -> LLM:
+        """The model; where it is not known, one of which nothing is."""
+        return self.model or NO_MODEL
 
 
 # ---------------------------------------------------------------- what we expect
@@ -127,6 +166,13 @@ class MemoryBill(Frozen):
     requests: int | None = None  # that run at once in one replica, each of `request_tokens`
     requests_without: int | None = None  # the same without speculation
     request_tokens: int | None = None  # prompt and answer of one request as asked for
+
+    @property
+    def left_gib(self) -> float | None:
+        """What remains of one device for KV and states; None where the memory is not known."""
+        if self.available_gib is None:
+            return None
+        return self.available_gib - self.weights_gib - self.spec_gib - self.overhead_gib
 
 
 class Estimate(Frozen):

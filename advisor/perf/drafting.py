@@ -63,8 +63,7 @@ MOST_EXPERTS = sourced(
 
 
 def _rolls_back(p: P.Points) -> Mask:
-    llamacpp = p.is_path(*P.LLAMACPP)
-    return np.asarray(llamacpp & (p.is_hybrid > 0))
+    return np.asarray(p.is_path(*P.LLAMACPP) & (p.is_hybrid > 0))
 
 
 def replays_states(p: P.Points) -> Mask:
@@ -94,10 +93,8 @@ class _DraftOps(NamedTuple):
 
     @classmethod
     def of(cls, p: P.Points, c: Constants) -> _DraftOps:
-        small = p.is_path(*SMALL_BATCH_PATHS)
-        return cls(
-            p, small, np.where(small, small_batch_rate(p, c), p.bf16 * gemm_share(p, c) * p.tp)
-        )
+        small, matrix = p.is_path(*SMALL_BATCH_PATHS), p.bf16 * gemm_share(p, c) * p.tp
+        return cls(p, small, np.where(small, small_batch_rate(p, c), matrix))
 
     def beside(self, read: Floats, tokens: Floats, params: Floats) -> Floats:
         """Seconds of weights that take `read` seconds to read and meet `tokens` tokens (N,)."""
@@ -157,9 +154,8 @@ def _draft_model(one: _Cycle) -> Floats:
     small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
     least, at_none, each, most = DRAFT_DEPTH
     depth = np.clip(at_none + each * p.draft_params / 1e9, least, most)
-    layer = np.where(
-        p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
-    )
+    layer = at(c.draft_layer_s, p)
+    layer = np.where(p.eager > 0, np.fmax(layer, c.eager_layer_s), layer)
     read = p.draft_params * small_bytes / one.bandwidth
     model_pass = one.ops.beside(read, one.batch, p.draft_params) + depth * layer
     model = p.k * (model_pass + at(c.host_s, p))
@@ -168,20 +164,15 @@ def _draft_model(one: _Cycle) -> Floats:
 
 def _block(one: _Cycle) -> Floats:
     p, c = one.p, one.c
-    layers = _block_layers(p, c)
+    # as published where servers run the drafter as it is; fitted elsewhere
+    narrow = p.is_method("dflash") & (p.moe_layers > 0) & (p.hidden < NARROW_WIDTH)
+    published = np.where(narrow, float(BLOCK_LAYERS[1]), float(BLOCK_LAYERS[0]))
+    layers = np.where(p.is_path(*SERVER_PATHS), published, c.dflash_layers)
     params = layers * LAYER_SQUARES * p.hidden**2
     read = (params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / one.bandwidth
     block = one.ops.beside(read, one.batch * (p.k + 1), params + p.lm_head_params)
     walk = serial_attention_seconds(p, c, one.context) / np.fmax(p.global_layers, 1)
     return np.asarray(block + one.launch + layers * (one.layer + np.fmax(one.kv_layer, walk)))
-
-
-def _block_layers(p: P.Points, c: Constants) -> Floats:
-    """As published where servers run the drafter as it is; fitted elsewhere (N,)."""
-    usual, of_narrow = BLOCK_LAYERS
-    narrow = p.is_method("dflash") & (p.moe_layers > 0) & (p.hidden < NARROW_WIDTH)
-    published = np.where(narrow, float(of_narrow), float(usual))
-    return np.where(p.is_path(*SERVER_PATHS), published, c.dflash_layers)
 
 
 def _ngram(one: _Cycle) -> Floats:
@@ -191,15 +182,12 @@ def _ngram(one: _Cycle) -> Floats:
     p = one.p
     search = at(one.c.ngram_host_s, p) + one.batch * NGRAM_REQUEST_S
     recurrent = np.fmax(p.layers - p.global_layers, 0)
-    copied = one.batch * _drafting_share(p) * recurrent * one.c.lookup_copy_layer_s
-    return np.asarray(search + np.where(_rolls_back(p), copied, 0.0))
-
-
-def _drafting_share(p: P.Points) -> Floats:
-    """Share of cycles that draft, from the stated acceptance where there is one (N,)."""
+    # share of cycles that draft, from the stated acceptance where there is one
     by_length = (p.given_length - 1) / np.fmax(p.k, 1)
-    told = np.where(np.isnan(by_length), p.given_rate, by_length) / DRAFT_HELD
-    return np.where(np.isnan(told), LOOKUPS_FOUND, np.clip(told, 0.0, 1.0))
+    stated = np.where(np.isnan(by_length), p.given_rate, by_length) / DRAFT_HELD
+    drafting = np.where(np.isnan(stated), LOOKUPS_FOUND, np.clip(stated, 0.0, 1.0))
+    copied = one.batch * drafting * recurrent * one.c.lookup_copy_layer_s
+    return np.asarray(search + np.where(_rolls_back(p), copied, 0.0))
 
 
 _PRICES: tuple[tuple[tuple[str, ...], Callable[[_Cycle], Floats]], ...] = (

@@ -54,8 +54,8 @@ def host_layers(facts: Facts, plan: Plan, short: float | None = None) -> float:
 
     `short`: GiB that the slots are billed too large by, where that is at hand.
     """
-    shape, hardware = facts.shape or facts.model, facts.hardware
-    if shape is None or not shape.moe_layers or (hardware is not None and hardware.unified_memory):
+    shape = facts.known_shape
+    if shape is None or not shape.moe_layers or facts.device.unified_memory:
         return 0
     told = weights.told_layers(shape, plan)
     if told or facts.quant is None or not device.moves_experts(facts, plan):
@@ -80,7 +80,7 @@ def _margin_gib(plan: Plan) -> float | None:
 
 def _free_gib(made: MemoryBill) -> float | None:
     """What a bill leaves of one device, below 0 where it is too large; None where not known."""
-    left = memory.left_gib(made)
+    left = made.left_gib
     if left is None or made.fits is None:
         return None
     return -made.short_gib if made.short_gib else left - made.state_gib - (made.kv_gib or 0.0)

@@ -157,11 +157,8 @@ def small_batch_seconds(
     # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing: 0.45 ms
     # a token (RTX 3090, llama.cpp #15525), 0.40 (H100, own llama-batched-bench)
     cuda = p.is_path("llamacpp-cuda")
-    few = np.where(
-        cuda,
-        np.fmax(expert_read, tokens * unpack * 2 * routed / rate),
-        expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
-    )
+    anew = np.fmax(expert_read, tokens * unpack * 2 * routed / rate)
+    few = np.where(cuda, anew, expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate)
     many_rate = np.where(cuda, rate, PROMPT_EXPERTS * tiled_rate)
     share = np.divide(distinct, p.topk, out=np.zeros_like(distinct), where=p.topk > 0)
     many_read = np.fmax(expert_read, share * unpack * 2 * routed / rate)

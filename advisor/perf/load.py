@@ -12,7 +12,6 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
 from advisor.perf import imputation
-from advisor.perf.answer_steps import decode_steps, token_variance
 from advisor.perf.arrays import Floats, Mask, Requests, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
@@ -97,16 +96,15 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     if not np.isnan(told).any():
         return np.asarray(np.fmax(told, 1.0))
     per_token = p.kv_elems * p.kv_bytes
-    draft = (
-        np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.global_layers, 1), 1.0)
-        if spec
-        else 1.0
-    )
+    heads = p.is_method("mtp", "eagle", "eagle3") & spec
+    draft = np.where(heads, 1 + 1 / np.fmax(p.global_layers, 1), 1.0)
     slots = 1 + np.where(p.method > 0, p.k, 0.0) if spec else np.ones(len(p))
     whole = p.input_tokens + p.output_tokens
     window = np.fmin(whole, p.window) * p.swa_kv_elems * p.kv_bytes
     per_request = whole * per_token * draft + window + p.state_bytes * slots
-    per_request = np.where(_paged_states(p), _paged_request(p, slots, spec), per_request)
+    # vLLM with recurrent layers: states and KV share pages of one size (pools.hybrid_requests)
+    paged = p.is_engine(*engines_with("states_in_pool")) & (p.state_bytes > 0) & (p.attn_layers > 0)
+    per_request = np.where(paged, _paged_request(p, slots, spec), per_request)
     weights = weight_bytes(p)
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
     free = np.where(free > LEAST_FREE * weights, free, np.nan)
@@ -115,12 +113,10 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     sglang = p.is_engine(*engines_with("running")) & (p.state_bytes > 0)
-    states = np.maximum(
-        SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW
-    )
-    slots_that_fit = np.where(
-        sglang & ~np.isnan(states), np.fmin(slots_that_fit, states), slots_that_fit
-    )
+    each = np.fmax(SGLANG_STATES * p.state_bytes, 1.0)
+    states = np.maximum(SGLANG_STATE_SHARE * pool / each, SGLANG_FEW)
+    limited = sglang & ~np.isnan(states)
+    slots_that_fit = np.where(limited, np.fmin(slots_that_fit, states), slots_that_fit)
     counted = np.where(np.isnan(told), np.floor(slots_that_fit), told)
     return np.asarray(np.fmax(counted, 1.0))
 
@@ -131,11 +127,8 @@ def weight_bytes(p: P.Points) -> Floats:
     """
     ffn = p.dense_ffn_params + p.shared_params + p.experts * p.expert_params * p.moe_layers
     rest = np.fmax(p.total_params - p.mixer_params - ffn - p.lm_head_params, 0.0)
-    classes = (
-        p.mixer_params * p.bytes_mixer
-        + ffn * p.bytes_ffn
-        + (p.lm_head_params + rest) * p.bytes_lm_head
-    )
+    classes = p.mixer_params * p.bytes_mixer + ffn * p.bytes_ffn
+    classes = classes + (p.lm_head_params + rest) * p.bytes_lm_head
     return np.asarray(np.where(np.isnan(classes), p.total_params * p.quant_bits / 8, classes))
 
 
@@ -145,19 +138,11 @@ def _caching(p: P.Points, spec: bool) -> Mask:
     return np.asarray(np.where(told, p.prefix_caching, p.plain_caching) > 0)
 
 
-def _paged_states(p: P.Points) -> Mask:
-    """vLLM with recurrent layers: states and KV share pages of one size (memory.hybrid_pool)."""
-    return np.asarray(
-        p.is_engine(*engines_with("states_in_pool")) & (p.state_bytes > 0) & (p.attn_layers > 0)
-    )
-
-
 def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
     """Bytes of a running request in such a pool: whole pages, a page per group and state."""
     attention = np.fmax(p.attn_layers, 1)
-    state = p.state_bytes / np.fmax(
-        p.linear_layers, 1
-    )  # of one layer: the size of a page of one layer
+    # of one layer: the size of a page of one layer
+    state = p.state_bytes / np.fmax(p.linear_layers, 1)
     layer_token = p.kv_elems * p.kv_bytes / attention
     group = attention + (p.is_method("mtp", "eagle", "eagle3") if spec else 0)
     groups = np.ceil(p.linear_layers / group)
@@ -187,11 +172,8 @@ def load(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Load:
     running = clients(p, spec)
     per_step = tau if spec else np.ones(len(p))
     steps = decode_steps(p, tau if spec else None)
-    chance = (
-        token_variance(tau, p.k) / per_step**2 * steps + (ACCEPT_SPREAD * steps) ** 2
-        if spec
-        else np.zeros(len(p))
-    )
+    by_step = token_variance(tau, p.k) / per_step**2 if spec else np.zeros(len(p))
+    chance = by_step * steps + (ACCEPT_SPREAD * steps) ** 2 * spec
     spread = p.output_spread * steps / np.sqrt(3)
     verified = p.verify_tokens if spec else np.ones(len(p))
     mixed = ~(p.is_engine("sglang") | p.is_path("mlx"))
@@ -248,3 +230,48 @@ def _cached_pages(p: P.Points, spec: bool, tokens: Floats) -> Floats:
         old = vllm & p.is_method("mtp", "eagle", "eagle3") & ~(p.version >= PREFIX_DROP_FIXED)
         whole = np.where(old, np.fmax(whole - page, 0.0), whole)
     return np.asarray(whole)
+
+
+# ---------------------------------------------------------------- steps of an answer
+# Whole ones, one at least, the last cut off where it ends. What they do not know: which drafts are
+# accepted together; the spread of a step's tokens is that of independent acceptance.
+
+
+def token_variance(tau: Tokens, k: Tokens) -> Floats:
+    """Variance of a step's tokens: exact for k = 1, within a tenth of independence above."""
+    shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
+    return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
+
+
+def decode_steps(p: P.Points, tau: Tokens | None) -> Floats:
+    """Mean decode steps of a request. With speculation the last step is cut off where the answer
+    ends: on average the renewal process gives E[A (A - 1)] / 2 E[A] tokens too many, A those of a
+    step, and never are there fewer steps than `fewest_steps`.
+    """
+    plain = np.fmax(p.output_tokens - 1, 0.5)
+    if tau is None:
+        return np.asarray(plain)
+    cut = (token_variance(tau, p.k) / tau + tau - 1) / 2
+    return np.asarray(np.fmin(np.fmax((plain + cut) / tau, fewest_steps(p)), plain))
+
+
+def fewest_steps(p: P.Points) -> Floats:
+    """Decode steps of a request if every draft is accepted: the ceiling of its tokens over k + 1,
+    in the mean over the lengths of answers (whole numbers, alike likely), and one at least (N,).
+    """
+    whole = np.fmax(p.k, 0.0) + 1
+    after_first, half = p.output_tokens - 1, p.output_spread * p.output_tokens + 0.5
+
+    def below(tokens: Floats) -> Floats:
+        """The sum of the ceilings up to a length; an answer of fewer tokens takes a step too."""
+        full = np.floor(tokens / whole)
+        steps = whole * full * (full + 1) / 2 + (tokens - full * whole) * (full + 1)
+        return np.asarray(np.where(tokens < 0, tokens, steps))
+
+    most, least = after_first - 0.5 + half, after_first - 0.5 - half
+    return np.asarray(np.fmin((below(most) - below(least)) / (2 * half), np.fmax(after_first, 0.5)))
+
+
+def most_gain(p: P.Points) -> Floats:
+    """The largest speed-up of decoding that a request's own steps leave room for (N,)."""
+    return np.asarray(decode_steps(p, None) / fewest_steps(p))

@@ -11,14 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
-from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.regimes.setting import Length, greater, lesser, round_down
 from advisor.perf.sizes import pools, shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
-from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
+from advisor.perf.sizes.weights import (
+    GIB,
+    draft_gib,
+    layer_gib,
+    published_gib,
+    target_gib,
+    told_layers,
+)
 
 SERVERS = pools.SERVERS
 VISION_GIB = sourced(
@@ -47,11 +53,6 @@ SGLANG_FEW = sourced(
 )
 
 
-def _request_tokens(facts: Facts) -> int:
-    """Tokens of a request as it was asked for."""
-    return (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-
-
 def spec_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
     """Weights of the plan's drafter, per GPU."""
     return (published_gib(facts, plan) or draft_gib(shape, quant, plan)) / replica_gpus(facts, plan)
@@ -71,12 +72,10 @@ def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
 
 def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     """What the engine may take of a device: its share and what lies outside, at most all."""
-    usable = usable_gib(facts)
-    if usable is None:
+    if (usable := usable_gib(facts)) is None:
         return None
     usable -= kept_gib(facts, plan, usable)
-    fraction = plan.memory_fraction
-    if fraction is None:
+    if (fraction := plan.memory_fraction) is None:
         fraction = shares.default_share(facts, plan, shape)
     limit: float = lesser(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
     return limit
@@ -99,15 +98,13 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
     without its drafts, where that is at hand. `fits` needs model, quant and hardware: the engine
     starts and one full-length request fits; llama-server: all slots' context is allocated at once.
     """
-    made = _fixed_bill(facts, plan)
-    shape = facts.shape or facts.model
+    made, shape = _fixed_bill(facts, plan), facts.known_shape
     if made is None or shape is None:
         return MemoryBill(weights_gib=0.0, fits=None)
-    left = left_gib(made)
-    if left is None:
+    if (left := made.left_gib) is None:
         return made
-    held = max_requests(facts, plan, _request_tokens(facts), made)
-    running = plan.max_num_seqs or facts.concurrency or 1
+    held = max_requests(facts, plan, facts.length, made)
+    running = plan.max_num_seqs or facts.load
     if not pools.shares_context(plan):
         running = min(running, facts.concurrency or running)
     state = pools.state_bytes(shape, plan) / GIB / replica_gpus(facts, plan)
@@ -120,27 +117,23 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
         before = None
     elif before is None:
         before = bill(facts, without_drafts(plan))
-    known = made.model_copy(
-        update={
-            "state_gib": state,
-            "requests": held,
-            "requests_without": before.requests if before is not None else None,
-            "request_tokens": _request_tokens(facts),
-        }
+    known = made.replace(
+        state_gib=state,
+        requests=held,
+        requests_without=before.requests if before is not None else None,
+        request_tokens=facts.length,
     )
     if pools.token_bytes(shape, plan) is None:
-        return known.model_copy(update={"fits": None if left > 0 else False})
+        return known.replace(fits=None if left > 0 else False)
     of_engine = _pool if plan.engine in SERVERS else _slots
     kv_gib, tokens, short = of_engine(facts, plan, shape, left, state, running)
     lost = before.kv_tokens if before is not None else None
-    return known.model_copy(
-        update={
-            "kv_gib": kv_gib,
-            "kv_tokens": tokens,
-            "kv_tokens_lost": None if lost is None else max(lost - tokens, 0),
-            "fits": short <= 0.0,
-            "short_gib": round(short, 2) if short > 0 else None,
-        }
+    return known.replace(
+        kv_gib=kv_gib,
+        kv_tokens=tokens,
+        kv_tokens_lost=None if lost is None else max(lost - tokens, 0),
+        fits=short <= 0.0,
+        short_gib=round(short, 2) if short > 0 else None,
     )
 
 
@@ -150,7 +143,7 @@ def _pool(
     """A server's pool: GiB of KV on each device, tokens as the engine's log tells them, and the GiB
     that one full-length request lacks.
     """
-    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _request_tokens(facts)
+    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or facts.length
     token, free = pools.token_bytes(shape, plan) or 0.0, max(left, 0.0) * unit
     requests = _full_requests(facts, plan, shape, free, length, running)
     tokens = int(requests * max(length, 1))
@@ -168,8 +161,8 @@ def _slots(
     facts: Facts, plan: Plan, shape: LLM, left: float, state: float, _: int
 ) -> tuple[float, int, float]:
     """The same of llama-server, which allocates the context of all slots at the start."""
-    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _request_tokens(facts)
-    slots = plan.max_num_seqs or facts.concurrency or 1
+    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or facts.length
+    slots = plan.max_num_seqs or facts.load
     head = 1 + drafters.layers(facts, plan) / pools.full_layers(shape)
     token = (pools.token_bytes(shape, plan) or 0.0) * head / unit
     windows = slots * pools.windows(shape, plan, length) / unit
@@ -180,14 +173,13 @@ def _slots(
 
 def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     """What is taken whatever the load: weights, drafter, overhead; None if a size is unknown."""
-    shape, quant = facts.shape or facts.model, facts.quant
+    shape, quant = facts.known_shape, facts.quant
     weights = target_gib(facts, plan, shape, quant) if shape and quant else None
     if shape is None or quant is None or weights is None:
         return None
-    vision = (
-        VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
-    )
-    on_devices = max(weights - experts_gib(shape, quant, plan), 0.0)
+    vision = VISION_GIB if facts.llm.multimodal and plan.engine in SERVERS else 0.0
+    in_system = told_layers(shape, plan) * layer_gib(shape, quant)
+    on_devices = max(weights - in_system, 0.0)
     copied = (shape.mixer_params_b or 0.0) * 1e9 * quant.bytes_mixer / GIB
     on_devices += copied * (pools.attention_groups(plan) - 1)
     return MemoryBill(
@@ -216,10 +208,10 @@ def room(facts: Facts, plan: Plan, length: Length, made: MemoryBill | None = Non
     """The same count before it is rounded: below 1 where not even one request fits. An array for
     many lengths, and for facts and plans of which a number is an array (N,).
     """
-    shape = facts.shape or facts.model
+    shape = facts.known_shape
     if shape is None or facts.quant is None:
         return None
-    left = free_gib(facts, plan) if made is None else left_gib(made)
+    left = free_gib(facts, plan) if made is None else made.left_gib
     if left is None:
         return None
     free = greater(left, 0.0) * replica_gpus(facts, plan) * GIB
@@ -233,7 +225,7 @@ def starts(facts: Facts, plan: Plan, tokens: Length, load: Length) -> Any:
     beside the states of those that run, of `load` requests of so many tokens; one truth, or an
     array of them (N,). What `bill` says of it.
     """
-    shape = facts.shape or facts.model
+    shape = facts.known_shape
     left, held = free_gib(facts, plan), room(facts, plan, tokens)
     if shape is None or left is None or held is None:
         return False
@@ -254,8 +246,7 @@ def _full_requests(
     if token is None:
         return 0.0 * length
     if pages_states(plan, shape):
-        caching = plan.prefix_caching is True
-        return pools.hybrid_requests(shape, token, free, length, plan.k, caching)
+        return pools.hybrid_requests(shape, plan, token, free, length)
     own = drafters.layers(facts, plan)
     k = plan.k if shape.is_hybrid or own else 0
     layers = 1 + (own / pools.full_layers(shape) if k else 0.0)
@@ -268,14 +259,7 @@ def _full_requests(
 def free_gib(facts: Facts, plan: Plan) -> float | None:
     """What remains of one device for KV and states."""
     fixed = _fixed_bill(facts, plan)
-    return None if fixed is None else left_gib(fixed)
-
-
-def left_gib(made: MemoryBill) -> float | None:
-    """What a bill leaves of one device for KV and states; None where the memory is not known."""
-    if made.available_gib is None:
-        return None
-    return made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
+    return None if fixed is None else fixed.left_gib
 
 
 def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length) -> Length | None:
@@ -286,8 +270,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     if token is None:
         return None
     if pages_states(plan, shape):
-        caching = plan.prefix_caching is True
-        return pools.hybrid_requests(shape, token, free, length, plan.k, caching)
+        return pools.hybrid_requests(shape, plan, token, free, length)
     own = drafters.layers(facts, plan) * lesser(plan.k, 1)
     window, state = pools.windows(shape, plan, length), pools.state_bytes(shape, plan)
     least: Length = greater(length, 1)
@@ -315,7 +298,7 @@ def without_drafts(plan: Plan) -> Plan:
     """The arm without speculation, and without its drafter."""
     caching = plan.prefix_caching if plan.plain_caching is None else plan.plain_caching
     none = {"method": "none", "k": 0, "k_schedule": (), "draft_model": None}
-    return plan.model_copy(update={**none, "prefix_caching": caching, "plain_caching": None})
+    return plan.replace(**none, prefix_caching=caching, plain_caching=None)
 
 
 def replica_gpus(facts: Facts, plan: Plan) -> int:
@@ -328,5 +311,5 @@ def replica(facts: Facts, plan: Plan) -> Facts:
     """The facts as one of `dp` replicas sees them: its devices, its share of the requests."""
     if plan.dp == 1 or pools.attention_groups(plan) > 1:
         return facts
-    share = -(-(facts.concurrency or 1) // plan.dp)
-    return facts.model_copy(update={"concurrency": share, "gpus": plan.tp * plan.pp})
+    share = -(-facts.load // plan.dp)
+    return facts.replace(concurrency=share, gpus=plan.tp * plan.pp)

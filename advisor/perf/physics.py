@@ -73,10 +73,8 @@ def weight_seconds(
     copied = mixer * p.attention_groups  # each group reads all of attention
     dense_bytes = copied * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
     expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
-    dense_read, expert_read = (
-        dense_bytes / bandwidth,
-        expert_bytes / (bandwidth * at(c.expert_bw, p)),
-    )
+    dense_read = dense_bytes / bandwidth
+    expert_read = expert_bytes / (bandwidth * at(c.expert_bw, p))
     mixer_rate, ffn_rate = tensor_rates(p)
     gemm = rates.gemm_share(p, c) * p.tp
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
@@ -86,10 +84,8 @@ def weight_seconds(
     dense, experts = overlap(p, dense_read, dense_ops), overlap(p, expert_read, expert_ops)
     small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
-        few_dense, few_experts = kernels.small_batch_seconds(
-            p, c, tokens, distinct, dense_read, expert_read
-        )
-        dense, experts = np.where(small, few_dense, dense), np.where(small, few_experts, experts)
+        few = kernels.small_batch_seconds(p, c, tokens, distinct, dense_read, expert_read)
+        dense, experts = np.where(small, few[0], dense), np.where(small, few[1], experts)
     return dense, experts
 
 
@@ -113,9 +109,8 @@ def step_seconds(
     distinct = reached_experts(p, c, batch, tokens_per_request)
     moved, beside = host_memory.moved_seconds(p, c, tokens, distinct, speculative)
     small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= kernels.expert_limit(p))
-    distinct = np.where(
-        small, np.fmin(tokens * p.topk, p.experts), distinct
-    )  # one weight read per token there
+    # one weight read per token there
+    distinct = np.where(small, np.fmin(tokens * p.topk, p.experts), distinct)
     dense, experts = weight_seconds(p, c, tokens, distinct)
     bandwidth = rates.read_rate(p, c)
     drafts = np.where(speculative, tokens_per_request - 1, 0.0)
@@ -126,12 +121,8 @@ def step_seconds(
     several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
     launch = p.layers * (layer + lost + several)
     extra = np.where(speculative, at(c.spec_step_s, p) + batch * at(c.spec_seq_s, p), 0.0)
-    copies = (
-        speculative
-        & (p.prefix_caching > 0)
-        & (p.is_hybrid > 0)
-        & p.is_path("vllm-cuda", "vllm-other")
-    )
+    copies = speculative & (p.prefix_caching > 0) & (p.is_hybrid > 0)
+    copies = copies & p.is_path("vllm-cuda", "vllm-other")
     host = (
         at(c.host_s, p)
         + batch * at(c.host_seq_s, p)

@@ -113,23 +113,19 @@ def prefill_seconds(
     tiled = prompt_rate(p) * np.where(p.moe_layers > 0, PROMPT_EXPERTS, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
     attention = 4 * lone * attended_keys(p, context + tokens / 2)
-    rate = np.where(
-        small, tiled, np.fmin(2 * attention_share(p, c), PREFILL_ATTENTION_MOST) * p.bf16 * p.tp
-    )
-    extra_layer = np.where(
-        np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0
-    )
+    share = np.fmin(2 * attention_share(p, c), PREFILL_ATTENTION_MOST)
+    rate = np.where(small, tiled, share * p.bf16 * p.tp)
+    own_head = np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3")
+    extra_layer = np.where(own_head, 1 + 1 / p.layers, 1.0)
     bandwidth = read_rate(p, c) * at(c.expert_bw, p)
     all_experts = p.experts * p.expert_params * p.moe_layers * p.bytes_ffn / bandwidth
-    reached = 1 - np.exp(
-        -tokens * np.divide(p.topk, p.experts, out=np.zeros_like(p.topk), where=p.experts > 0)
-    )
+    part = np.divide(p.topk, p.experts, out=np.zeros_like(p.topk), where=p.experts > 0)
+    reached = 1 - np.exp(-tokens * part)
     work = all_experts * reached + tokens * (per_token + attention / rate) * extra_layer
     # the host launches the next kernels while the GPU works: the longer of the two counts
     # vLLM's launches on CUDA are measured, and llama.cpp's rates of prompts published
     scale = np.where(small | p.is_path("vllm-cuda"), 1.0, at(c.prefill_scale, p))
-    total = soft_max(call_seconds(p, c, captured), work) * scale + link_seconds(
-        p, c, tokens, p.layers
-    )
+    total = soft_max(call_seconds(p, c, captured), work) * scale
+    total = total + link_seconds(p, c, tokens, p.layers)
     total = total + host_memory.prompt_seconds(p, c, tokens, reached, spec)
     return np.where(tokens > 0, total * pipeline_loss(p), 0.0)

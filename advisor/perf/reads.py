@@ -53,12 +53,8 @@ def attention_seconds(
     bandwidth = bandwidth / np.fmax(p.attention_groups / np.fmax(batch, 1.0), 1.0)
     shared = _is_latent(p) & p.is_path(*SERVER_PATHS)
     bandwidth = bandwidth / np.where(shared, p.tp / p.attention_groups, 1.0)
-    read = (
-        batch
-        * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)
-        * p.kv_bytes
-        / bandwidth
-    )
+    elements = context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems
+    read = batch * elements * p.kv_bytes / bandwidth
     ops = 4 * batch * tokens_per_request * attended_keys(p, context)
     small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp

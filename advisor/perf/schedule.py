@@ -19,7 +19,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
-from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
+from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.prompt_queue import Prompts, prompts, sizes
 
@@ -110,8 +110,10 @@ def replay(
     waiting = np.where(load.mixed, waiting + load.ahead, 0.0)
     batch = load.clients * load.steps / (load.steps + waiting)
     step = physics.decode_seconds(p, c, np.fmax(batch, 1.0), load.context, spec)
-    if spec:
-        step = step + prompt_cost.eager_seconds(p, c, batch, step) * quiet_share(load, meet, batch)
+    if spec:  # the steps that hold no prompt
+        calls = first * meet.calls_first + meet.later_share * meet.calls_later
+        quiet = (1 - calls * batch / load.steps).clip(0.0, 1.0)
+        step = step + prompt_cost.eager_seconds(p, c, batch, step) * quiet
 
     start_s = line.each(load, meet.calls_first, meet.captured_first)
     later_s = line.each(load, meet.calls_later, meet.captured_later)
@@ -130,12 +132,6 @@ def replay(
     )
 
 
-def quiet_share(load: L.Load, meet: Prompts, batch: Requests) -> Floats:
-    """Share of the decode steps that hold no prompt."""
-    calls = (1 - meet.later_share) * meet.calls_first + meet.later_share * meet.calls_later
-    return np.asarray((1 - calls * batch / load.steps).clip(0.0, 1.0))
-
-
 def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:
     """(TTFT, seconds decoding) of the joint start: prompts done early decode meanwhile."""
     tokens = load.clients * load.prompt
@@ -147,17 +143,14 @@ def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tu
     early = early_s * np.fmax(1 - service, 0.0)
     # a first token is told once the next call is launched, but for those of the last one
     last = np.fmin(load.clients - 1, 1 / np.fmin(service, 1.0)) / load.clients
-    others = np.fmax(
-        load.clients * service - np.fmax(service, 1.0), 0.0
-    )  # steps with other clients' prompts
+    # steps with other clients' prompts
+    others = np.fmax(load.clients * service - np.fmax(service, 1.0), 0.0)
     decode = np.where(load.mixed, step, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        beside = np.where(
-            others <= load.steps, others / 2, load.steps - load.steps**2 / (2 * others)
-        )
-    overlap = np.where(
-        load.mixed, beside, others / 2
-    )  # prompts alone: whoever is done early waits for the rest
+        late = load.steps - load.steps**2 / (2 * others)
+        beside = np.where(others <= load.steps, others / 2, late)
+    # prompts alone: whoever is done early waits for the rest
+    overlap = np.where(load.mixed, beside, others / 2)
     ahead = load.ahead * early + np.sign(load.ahead) * (1 - last) * chunk_s
     ttft = meet.wait_first * (chunk_s + 0.5 * decode) + ahead
     return ttft, load.steps * step + overlap * chunk_s

@@ -34,10 +34,10 @@ def in_step(facts: Facts, plan: Plan, board: int | None = None) -> tuple[Facts, 
     if plan.pp == 1:
         return share, plan
     slots = -(-plan.max_num_seqs // plan.pp) if plan.max_num_seqs else None
-    requests = -(-(share.concurrency or 1) // plan.pp)
+    requests = -(-share.load // plan.pp)
     return (
-        share.model_copy(update={"concurrency": requests}),
-        plan.model_copy(update={"max_num_seqs": slots}),
+        share.replace(concurrency=requests),
+        plan.replace(max_num_seqs=slots),
     )
 
 
@@ -48,5 +48,5 @@ def batches(plan: Plan) -> int:
 
 def busy(facts: Facts, plan: Plan) -> float:
     """Batches at once that have something to do."""
-    requests = facts.concurrency or 1
+    requests = facts.load
     return requests / -(-requests // batches(plan))

@@ -105,9 +105,8 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
     last = conditional[:, -1].clip(0.0, 1 - NEAR)
     more = (k - MAX_K).clip(0.0, MAX_DEPTH_K)
     again = ((1 - (more + 1) * last**more) * (1 - last) + last * (1 - last**more)) / (1 - last) ** 2
-    gradient[:, -1] += (
-        conditional.prod(axis=1) * again * last * (1 - last) / total
-    )  # the last position stands for all later ones too
+    # the last position stands for all later ones too
+    gradient[:, -1] += conditional.prod(axis=1) * again * last * (1 - last) / total
     return gradient
 
 
@@ -130,23 +129,10 @@ def _numbers(points: Points) -> Floats:
     depth = np.log2(1 + known(points.depth_tokens, nan=0.0) / DEPTH_UNIT)
     low = np.clip(FINE_BITS - known(points.quant_bits, nan=USUAL_BITS), 0.0, MOST_DAMAGE)
     size = np.log(np.clip(known(points.active_params, nan=USUAL_SIZE), *SIZES) / USUAL_SIZE)
-    tree = np.where(
-        np.isnan(points.verify_tokens),
-        0.0,
-        np.clip(points.verify_tokens - points.k - 1, 0, MOST_BRANCHES) / 10,
-    )
-    return np.column_stack(
-        [
-            temperature,
-            known(points.thinking - 0.5, nan=0.0),
-            depth,
-            low,
-            size,
-            known(points.is_moe, nan=0.5) - 0.5,
-            known(points.p_min, nan=0.0),
-            known(tree, nan=0.0),
-        ]
-    )
+    thinking, moe = known(points.thinking - 0.5, nan=0.0), known(points.is_moe, nan=0.5) - 0.5
+    tree = known(np.clip(points.verify_tokens - points.k - 1, 0, MOST_BRANCHES) / 10, nan=0.0)
+    p_min = known(points.p_min, nan=0.0)
+    return np.column_stack([temperature, thinking, depth, low, size, moe, p_min, tree])
 
 
 def common_design(points: Points) -> Floats:
@@ -210,10 +196,8 @@ class AcceptanceModel(NamedTuple):
 
     def prior(self, points: Points) -> tuple[Floats, Floats]:
         """Logits (N, MAX_K) before any measurement, and the sd (N,) of their common part."""
-        common = common_design(points)
-        slopes = position_design(points)
+        common, slopes, beta = common_design(points), position_design(points), self.beta
         c, s = common.shape[1], slopes.shape[1]
-        beta = self.beta
         curve = np.outer(slopes @ beta[c : c + s], STEPS_DOWN) + beta[c + s :][None, :]
         mean = (common @ beta[:c])[:, None] + curve
         variance = np.einsum("ni,ni->n", common @ self.covariance[:c, :c], common)
@@ -267,11 +251,7 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
     known = np.zeros(len(points), dtype=bool)
     if hide:
         return AcceptanceBelief(mean, sd, k, known)
-    given_k = np.where(np.isnan(points.given_k), k, points.given_k)
-    length = np.where(
-        np.isnan(points.given_length), 1.0 + given_k * points.given_rate, points.given_length
-    )
-    usable = np.isfinite(length) & (given_k > 0) & (length >= 1.0)
+    given_k, length, usable = stated_length(points, k)
     if usable.any():
         length = np.clip(length, 1 + BORDER, given_k + 1 - BORDER)
         mean, sd = _update(mean, sd, np.log(length), given_k, usable, model.position_sd)
@@ -281,6 +261,14 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
         mean, sd = _update_positions(mean, sd, points.given_conditional, stated)
         known |= stated.any(axis=1)
     return AcceptanceBelief(mean, sd, k, known)
+
+
+def stated_length(points: Points, k: Floats) -> tuple[Floats, Floats, Mask]:
+    """The k of each stated acceptance (else `k`), its tokens per step, whether it is one (N,)."""
+    given_k = np.where(np.isnan(points.given_k), k, points.given_k)
+    by_rate = 1.0 + given_k * points.given_rate
+    length = np.where(np.isnan(points.given_length), by_rate, points.given_length)
+    return given_k, length, np.isfinite(length) & (given_k > 0) & (length >= 1.0)
 
 
 def _update(
@@ -310,16 +298,13 @@ def _update_positions(
     """Each stated conditional acceptance observes its logit (noise 0.15), and the common part."""
     noise2, p2 = STATED_SD**2, POSITION_SD**2
     miss = np.where(stated, logit(given) - mean, 0.0)
-    count = stated.sum(axis=1)
-    s2 = sd**2
-    shared = (
-        s2 / (s2 + (noise2 + p2) / np.maximum(count, 1)) * miss.sum(axis=1) / np.maximum(count, 1)
-    )
+    count, s2 = stated.sum(axis=1), sd**2
+    each = np.maximum(count, 1)
+    shared = s2 / (s2 + (noise2 + p2) / each) * miss.sum(axis=1) / each
     shared = np.where(count > 0, shared, 0.0)
-    own = np.where(stated, p2 / (p2 + noise2) * (miss - shared[:, None]), 0.0)
+    apart = miss - shared[:, None]
+    own = p2 / (p2 + noise2) * apart
     # a position that was stated is believed almost as stated
-    own = np.where(
-        stated, own + (s2 / (s2 + noise2))[:, None] * (miss - shared[:, None] - own), 0.0
-    )
+    own = np.where(stated, own + (s2 / (s2 + noise2))[:, None] * (apart - own), 0.0)
     left = s2 * (noise2 + p2) / np.maximum(count * s2 + noise2 + p2, 1e-9)
     return mean + shared[:, None] + own, np.sqrt(np.where(count > 0, left, s2))

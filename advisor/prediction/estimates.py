@@ -25,7 +25,7 @@ from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats
 from advisor.perf.encoding import own_cases
 from advisor.perf.encoding.encode_plans import from_questions
-from advisor.perf.encoding.encode_settings import of_cases
+from advisor.perf.encoding.things import of_cases
 from advisor.perf.sizes import device
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import goal_chances, plain_sd, token_wait
@@ -94,20 +94,17 @@ def with_levels(
     speculation, in the metric's unit, and `plain` the sd of its log.
     """
     value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
+    # a time to first token can be told where the sign of its change is known, or its size
+    signed = not speedup.p10 <= 1.0 <= speedup.p90
     ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
     return MetricEstimate(
         speedup=speedup,
-        predictable=name != "ttft" or _tells(speedup),
+        predictable=name != "ttft" or signed or speedup.p90 <= NARROW * speedup.p10,
         baseline=base,
         value=value,
         baseline_range=_around(base, plain),
         value_range=_around(value, float(np.hypot(plain, ratio))),
     )
-
-
-def _tells(gain: Interval) -> bool:
-    """Whether a time to first token can be told: the sign of its change is known, or its size."""
-    return not gain.p10 <= 1.0 <= gain.p90 or gain.p90 <= NARROW * gain.p10
 
 
 def _around(value: float, sd: float) -> Interval:
@@ -137,7 +134,7 @@ def predict_batch(
     belief = story.belief
     tokens = np.stack([belief.tau_at(-Z10), belief.tau, belief.tau_at(Z10)])
     lengths = np.clip(tokens * np.exp(story.more), 1.0, belief.k + 1)
-    goals: list[Goal] = [facts.goal or "balanced" for facts, _ in cases]
+    goals: list[Goal] = [facts.aim for facts, _ in cases]
     chances = goal_chances(goals, token_wait(story.queues, found["ttft"].p50), found)
     return Batch(cases, story._replace(found=found), lengths, chances)
 
@@ -215,13 +212,12 @@ def times(estimate: Estimate, ratio: Ratio) -> Estimate:
     speed = estimate.output_tok_s.speedup
     own = log(speed.p90 / speed.p10) / (2 * Z10)
     z = quantile(min(max(estimate.p_gain, 1e-6), 1 - 1e-6)) * own + ratio.log
-    update = {
-        "output_tok_s": _scale(estimate.output_tok_s, ratio, "output_tok_s"),
-        "tpot_ms": _scale(estimate.tpot_ms, ratio, "tpot"),
-        "p_gain": cdf(z / hypot(own, ratio.sd)),
-        "basis": "extrapolated",
-    }
-    return estimate.model_copy(update=update)
+    return estimate.replace(
+        output_tok_s=_scale(estimate.output_tok_s, ratio, "output_tok_s"),
+        tpot_ms=_scale(estimate.tpot_ms, ratio, "tpot"),
+        p_gain=cdf(z / hypot(own, ratio.sd)),
+        basis="extrapolated",
+    )
 
 
 def _scale(metric: MetricEstimate, ratio: Ratio, name: str) -> MetricEstimate:
@@ -231,5 +227,5 @@ def _scale(metric: MetricEstimate, ratio: Ratio, name: str) -> MetricEstimate:
     p10, p50, p90 = map(float, np.exp((middle - below, middle, middle + above)))
     speedup = Interval(p10=p10, p50=p50, p90=p90)
     if metric.baseline is None or around is None:
-        return metric.model_copy(update={"speedup": speedup})
+        return metric.replace(speedup=speedup)
     return with_levels(speedup, metric.baseline, log(around.p90 / around.p10) / (2 * Z10), name)

@@ -12,8 +12,8 @@ from advisor.domain.normal import Z10
 from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf.answer_steps import most_gain
 from advisor.perf.arrays import MAX_K, Floats, Ints, Mask, Points
+from advisor.perf.load import most_gain
 from advisor.prediction import acceptance as acc
 from advisor.prediction import spread
 
@@ -90,10 +90,8 @@ class Predicted(NamedTuple):
 
 def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
     """One prediction at some points, another elsewhere."""
-    columns: list[Any] = [
-        np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
-    ]
-    return Predicted(*columns)
+    pairs: Any = zip(one, other, strict=True)
+    return Predicted(*(np.where(where, *pair) for pair in pairs))
 
 
 class Posterior(NamedTuple):
@@ -159,10 +157,8 @@ def chance_of_both(parts: Sequence[tuple[Floats, Predicted]]) -> Floats:
     weights = np.stack([weight for weight, _ in parts])
     sides = np.stack([1 - found.p_gain for _, found in parts])
     counts = weights > 0
-    low, high = (
-        np.where(counts, sides, 1.0).min(axis=0),
-        np.where(counts, sides, 0.0).max(axis=0),
-    )
+    low = np.where(counts, sides, 1.0).min(axis=0)
+    high = np.where(counts, sides, 0.0).max(axis=0)
     mean, below, above, p_gain = (
         np.stack([getattr(found, name) for _, found in parts])
         for name in ("mean", "below", "above", "p_gain")
@@ -205,11 +201,8 @@ def chance(
 
 def pin_acceptance(belief: acc.AcceptanceBelief, points: Points) -> acc.AcceptanceBelief:
     """The belief with each stated acceptance exactly as stated, the rest as inferred."""
-    k = np.where(np.isnan(points.given_k), belief.k, points.given_k)
-    length = np.where(
-        np.isnan(points.given_length), 1.0 + k * points.given_rate, points.given_length
-    )
-    rows = np.flatnonzero(belief.known & np.isfinite(length) & (k > 0) & (length >= 1.0))
+    k, length, usable = acc.stated_length(points, belief.k)
+    rows = np.flatnonzero(belief.known & usable)
     each = np.isfinite(points.given_conditional)
     if not (len(rows) or each.any()):
         return belief

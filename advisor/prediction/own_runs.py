@@ -126,11 +126,8 @@ class Observations(NamedTuple):
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
     """Where each point lies, (N, 10); `raw` as read, `full` imputed, with a k."""
-    sizes = (
-        np.round(SIZE_STEPS * np.log(size / 1e6))
-        for size in (full.total_params, full.active_params)
-    )
-    total, active = sizes
+    both = (full.total_params, full.active_params)
+    total, active = (np.round(SIZE_STEPS * np.log(size / 1e6)) for size in both)
     numbers = [
         np.log2(np.maximum(full.concurrency, 1.0)),
         np.log2(SHORT + full.input_tokens),

@@ -16,8 +16,14 @@ from advisor.perf import arrays
 from advisor.perf.arrays import Codes, Ints, Mask
 from advisor.perf.encoding import encode_rows
 from advisor.perf.encoding.cells import READ, read_words, row_text
-from advisor.perf.encoding.encode_settings import Things, setting, things_of_rows
-from advisor.perf.encoding.held import MEMORY_COLUMNS, count_held, shortfall
+from advisor.perf.encoding.things import (
+    MEMORY_COLUMNS,
+    Things,
+    count_held,
+    setting,
+    shortfall,
+    things_of_rows,
+)
 from advisor.perf.load import clients
 from advisor.perf.regimes.setting import Column
 from advisor.perf.sizes import device

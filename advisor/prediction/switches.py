@@ -51,25 +51,24 @@ class Switch(NamedTuple):
     drafts_only: bool = False
 
 
-def _serial(p: Points, c: Constants) -> Mask:
-    return np.asarray(reads.serial_attention_seconds(p, c, p.depth_tokens) > 0)
-
-
 def _tokens(p: Points) -> Floats:
     return np.fmin(p.concurrency, p.max_num_seqs) * p.verify_tokens
 
 
 SWITCHES = (
-    Switch("switch_serial_verify", {"verify_serial_s": 0.0}, _serial, True),
+    Switch(
+        "switch_serial_verify",
+        {"verify_serial_s": 0.0},
+        lambda p, c: np.asarray(reads.serial_attention_seconds(p, c, p.depth_tokens) > 0),
+        True,
+    ),
     Switch(
         "switch_metal_apple9",
         {"metal_apple9": 1.0},
         lambda p, _: kernels.slow_small_batch(p, _tokens(p)),
     ),
     Switch(
-        "switch_metal_repeat",
-        {"metal_repeat": 1.0},
-        lambda p, _: kernels.repeats(p, _tokens(p)),
+        "switch_metal_repeat", {"metal_repeat": 1.0}, lambda p, _: kernels.repeats(p, _tokens(p))
     ),
     Switch(
         "switch_state_replay",
@@ -101,9 +100,8 @@ def mix_states(
         here = switch.where(full, constants) & (full.k > 0) & (full.method > 0)
         if not here.any():
             continue
-        other = price(
-            full.take(np.flatnonzero(here)), _without(constants, switch), here, switch.drafts_only
-        )
+        part = full.take(np.flatnonzero(here))
+        other = price(part, _without(constants, switch), here, switch.drafts_only)
         gap = other - log[..., here]
         share = knowledge.threshold(switch.threshold).value
         median[..., here] += _median(gap, share)
@@ -119,9 +117,8 @@ def with_overflow(found: Predicted, chance: Floats) -> Predicted:
     if not here.any():
         return found
     share = np.where(here, chance, 0.0)
-    between = (
-        share * (1 - share) * SPILL**2 + share * knowledge.threshold("owner_sd_any").value ** 2
-    )
+    owner_sd = knowledge.threshold("owner_sd_any").value
+    between = share * (1 - share) * SPILL**2 + share * owner_sd**2
     mean = found.mean + share * SPILL
     below, above = (np.sqrt(side**2 + Z10**2 * between) for side in (found.below, found.above))
     sd = np.sqrt(found.sd**2 + between)

@@ -14,13 +14,12 @@ from advisor.advice.judge import candidate_plans
 from advisor.advice.recommend import check_request
 from advisor.advice.resolve import bare_facts
 from advisor.advice.rows.limits import with_limits
-from advisor.advice.rows.words import RowWords
+from advisor.advice.rows.predict import RowWords
 from advisor.perf import memory
 from advisor.perf.encoding.cells import read_words
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.encoding.encode_rows import from_columns
-from advisor.perf.encoding.encode_settings import setting, things_of_rows
-from advisor.perf.encoding.held import count_held
+from advisor.perf.encoding.things import count_held, setting, things_of_rows
 from advisor.prediction.artefact import load
 from advisor.prediction.model import prepare
 from advisor.prediction.predict import Story, as_one_story

@@ -9,9 +9,9 @@ import pytest
 
 from advisor import validate
 from advisor.advice import resolve
+from advisor.advice.choices import quant_of_repository
 from advisor.advice.decide import after_a_look
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, address
-from advisor.advice.quantisations import quant_of_repository
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, OwnRun, Request, UnknownFact

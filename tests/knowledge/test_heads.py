@@ -9,7 +9,7 @@ import pytest
 from cli_run import run
 
 from advisor import recommend
-from advisor.advice.explain.no_method import no_method
+from advisor.advice.explain.what_if import no_method
 from advisor.advice.plans import methods, propose
 from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import AdvisorError, Checkpoint, DraftMethod, Request

@@ -215,7 +215,8 @@ def test_pool_to_the_token(k: int, caching: bool) -> None:
     requests' rounding.
     """
     gib, tokens, page = POOLS[k, caching]
-    requests = pools.hybrid_requests(SHAPE, 20_480.0, gib * GIB, 32_960, k, caching)
+    plan = Plan(engine="vllm", k=k, prefix_caching=caching)
+    requests = pools.hybrid_requests(SHAPE, plan, 20_480.0, gib * GIB, 32_960)
     assert requests * 32_960 == pytest.approx(tokens, rel=5e-4)
     assert page is None or pools._pages(SHAPE, 2048.0, k)[2] == page
 

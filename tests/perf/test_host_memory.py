@@ -58,7 +58,7 @@ def test_a_stated_margin_is_left_free() -> None:
     """What fits with the usual margin missing is left alone; a margin that is asked for counts."""
     asked, fits = facts(), plan(1, 2)
     made = memory.bill(asked, fits)
-    free = memory.left_gib(made) - made.state_gib - made.kv_gib
+    free = made.left_gib - made.state_gib - made.kv_gib
     assert 0 < free < 3
     layers = [
         host_memory.host_layers(asked, plan(1, 2, extra=(("--fit-target", str(mib)),)))

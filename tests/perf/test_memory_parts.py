@@ -68,7 +68,7 @@ def test_what_one_request_lacks(tp: int) -> None:
     made = memory.bill(known, asked)
     assert known.shape is not None
     token = kv_sizes.bytes_per_token(known.shape, None)
-    left = memory.left_gib(made)
+    left = made.left_gib
     one = length * token * kv_sizes.copies(known.shape, asked) / GIB / tp
     assert made.fits is False and made.short_gib == pytest.approx(one - left, abs=0.006)
 
@@ -111,7 +111,7 @@ def test_llama_servers_pool_is_what_states_and_windows_leave(slots: int) -> None
     known = facts("h200", "q8_0", "gemma-4-31b")
     made = memory.bill(known, plan("llama-server", max_num_seqs=slots, max_model_len=8_192))
     assert known.shape is not None
-    left, token = memory.left_gib(made), kv_sizes.bytes_per_token(known.shape, None)
+    left, token = made.left_gib, kv_sizes.bytes_per_token(known.shape, None)
     window = kv_sizes.window_bytes(known.shape, None, 8_192)
     assert left is not None and token is not None and window > 0
     assert made.kv_tokens == int((left * GIB - slots * window) / token)
@@ -128,7 +128,7 @@ def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
         update={"shape": known.shape.model_copy(update={"kv_elems_per_token": None})}
     )
     made = memory.bill(blind, plan(engine))
-    left = memory.left_gib(made)
+    left = made.left_gib
     assert left is not None and (left > 1) == (hardware == "h200")
     assert made.fits is (None if hardware == "h200" else False) and made.kv_tokens is None
 
@@ -166,7 +166,7 @@ def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
     few = known.shape.model_copy(update={"swa_kv_heads": 4, "kv_heads": 8})
     asked = plan(tp=8, max_model_len=8_192)
     made = memory.bill(known.model_copy(update={"shape": few}), asked)
-    left, token = memory.left_gib(made), kv_sizes.bytes_per_token(few, None)
+    left, token = made.left_gib, kv_sizes.bytes_per_token(few, None)
     window = kv_sizes.window_bytes(few, None, 8_192)
     assert left is not None and token is not None and made.kv_tokens is not None
     expected = left * 8 * GIB / (8_192 * token + 2 * window) * 8_192
@@ -179,7 +179,7 @@ def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
 def test_states_take_no_more_than_is_left_where_they_are_paged() -> None:
     tight = facts("rtx3090", "fp8", HYBRID, concurrency=64)
     paged = memory.bill(tight, plan(max_num_seqs=64))
-    left = memory.left_gib(paged)
+    left = paged.left_gib
     assert left is not None and left < 0 and paged.state_gib == 0.0
     fixed = memory.bill(tight, plan("llama-server", max_num_seqs=64))
     assert fixed.state_gib == pytest.approx(64 * state_bytes(HYBRID) / GIB, rel=1e-9)
@@ -189,7 +189,7 @@ def test_a_shortage_of_less_than_a_gibibyte_is_told() -> None:
     known = facts("h200", "fp8", DENSE)
     made = memory.bill(known, plan(max_model_len=8_192))
     token = kv_sizes.bytes_per_token(known.shape, None)  # type: ignore[arg-type]
-    left = memory.left_gib(made)
+    left = made.left_gib
     length = int((left + 0.5) * GIB / token)
     short = memory.bill(known, plan(max_model_len=length))
     assert short.fits is False and short.short_gib == pytest.approx(0.5, abs=0.006)

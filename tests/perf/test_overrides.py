@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.perf.sizes import overrides
+from advisor.perf.sizes import weights as overrides
 
 NAMES = [f"blk.{n}.ffn_{kind}_exps.weight" for n in range(24) for kind in overrides.TENSORS]
 PARTS = st.sampled_from(

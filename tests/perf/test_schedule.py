@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from advisor.perf import answer_steps, load, schedule
 from advisor.perf import arrays as P
+from advisor.perf import load, schedule
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 from tests.perf import rows
@@ -253,4 +253,4 @@ def test_more_accepted_is_never_slower() -> None:
 
 def test_variance_of_one_draft_is_exact() -> None:
     rate = np.array([0.3, 0.5, 0.9])
-    assert answer_steps.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))
+    assert load.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.advice.explore.sweep import sweep
 from advisor.domain.nouns import AdvisorError, Goal, Request
-from advisor.perf.answer_steps import decode_steps, fewest_steps
+from advisor.perf.load import decode_steps, fewest_steps
 from advisor.prediction.predict_table import predict_dicts as predict
 from tests.perf import rows
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.perf import answer_steps, imputation, physics, prompt_cost
 from advisor.perf import arrays as P
+from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
 from advisor.perf.constants import Constants
 from advisor.perf.schedule import Arm
@@ -91,7 +91,7 @@ def _draw(
     mean = np.fmax(output - 1, 0.5) / load.tau[0]
     if not spec:
         return np.fmax(np.round(mean), 1).astype(np.int64), output
-    variance = float(answer_steps.token_variance(np.array([tau]), p.k[:1])[0]) / tau**2
+    variance = float(L.token_variance(np.array([tau]), p.k[:1])[0]) / tau**2
     own = 1 + L.ACCEPT_SPREAD * rng.standard_normal(n)
     steps = mean * own + np.sqrt(variance * mean) * rng.standard_normal(n)
     return np.fmax(np.round(steps), 1).astype(np.int64), output

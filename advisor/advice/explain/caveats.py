@@ -105,7 +105,7 @@ def tails(facts: Facts, plan: Plan) -> Reason | None:
     """That the slowest tokens are not predicted: a risk where long prompts share the steps."""
     if plan.method == "none":
         return None
-    several, prompt = (facts.concurrency or 1) > 1, facts.ctx_tokens or 0
+    long = facts.load > 1 and (facts.ctx_tokens or 0) >= LONG_PROMPT
     text = (
         "P99 of TPOT and ITL is not predicted and can rise where the mean falls: a rejected draft "
         "makes single steps longer (P99 TPOT +9.8 % beside TPOT -8.4 %, one stream), and so do "
@@ -113,35 +113,25 @@ def tails(facts: Facts, plan: Plan) -> Reason | None:
         "P99 of both runs"
     )
     brief = "P99 ITL is not predicted and was 1 s at 4 x 8k: compare it in the A/B"
-    long = several and prompt >= LONG_PROMPT
     return reason(text, "seed000", weight=0.95 if long else 0.35, brief=brief, risk=long)
-
-
-def varied_lengths(facts: Facts) -> Facts | None:
-    """The facts with varied answers, where random text would make them equal; else None."""
-    several = (facts.concurrency or 1) > 1
-    if facts.workload != "random" or facts.output_spread is not None or not several:
-        return None
-    return facts.model_copy(update={"output_spread": imputation.value("output_spread")})
 
 
 def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | None) -> bool:
     """Whether random text of one length is off while a plan would not be where lengths vary."""
-    varied = varied_lengths(facts)
-    if varied is None:
+    several, off = facts.load > 1, knowledge.threshold("decision_off_p_gain").value
+    if facts.workload != "random" or facts.output_spread is not None or not several:
         return False
-    off = knowledge.threshold("decision_off_p_gain").value
     if estimate is None or not plans or not LENGTHS_TURN <= estimate.p_gain <= off:
         return False
+    varied = facts.replace(output_spread=imputation.value("output_spread"))
     return bool((predict_batch([(varied, plan) for plan in plans]).chances > off).any())
 
 
 def _engine(facts: Facts) -> Reason | None:
     """An engine that was asked for where the defaults name another, because of this hardware."""
-    request, hardware = facts.request, facts.hardware
-    if request is None or request.engine is None or hardware is None or gguf_engine(facts.engine):
+    if facts.question.engine is None or facts.hardware is None or gguf_engine(facts.engine):
         return None
-    engine, why = engine_default(hardware)
+    engine, why = engine_default(facts.hardware)
     if not gguf_engine(engine):
         return None
     text = f"{facts.engine} was requested; {engine} is the default engine for this hardware: {why}"
@@ -169,8 +159,7 @@ def _beyond_all_runs(facts: Facts) -> Reason | None:
 
 def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
     """What Linux must be told before an AMD processor's graphics may take more than half (ttm)."""
-    hardware = facts.hardware
-    if hardware is None or not hardware.unified_memory or hardware.vendor != "amd":
+    if not facts.device.unified_memory or facts.device.vendor != "amd":
         return None
     arms = [propose.with_method(facts, base, m, 1) for m in methods.methods(facts)]
     bills = [memory.bill(facts, arm) for arm in (base, *arms)]
@@ -190,8 +179,7 @@ def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
 
 def _idle(facts: Facts, base: Plan) -> Reason | None:
     """Replicas that have nothing to do, and what would use them."""
-    requests = facts.concurrency or 1
-    spare = base.dp - requests
+    requests, spare = facts.load, base.dp - facts.load
     if spare <= 0 or topology.spans(facts):
         return None
     many = "request" if requests == 1 else "requests"
@@ -203,7 +191,7 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
 def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
     """vLLM's data parallelism of experts, which is not what the estimate takes it for."""
     alone = base.dp < 2 or topology.spans(facts) or not traits(base.engine).replicas_wait
-    if alone or facts.model is None or not facts.model.is_moe:
+    if alone or not facts.llm.is_moe:
         return None
     share = "GPU" if base.tp == 1 else f"{base.tp} GPUs"
     text = (
@@ -216,15 +204,13 @@ def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
 
 def _experts(facts: Facts) -> list[Reason]:
     """Four bits with experts in system memory, where fewer bits were chosen to fit the card."""
-    asked = facts.request is not None and facts.request.quant is not None
-    bits = facts.quant.bits if facts.quant is not None else None
-    if asked or not gguf_engine(facts.engine) or bits is None or bits >= limits.FOUR_BITS:
+    quant, open_ = facts.quant, facts.question.quant is None and gguf_engine(facts.engine)
+    if quant is None or not open_ or not (quant.bits or limits.FOUR_BITS) < limits.FOUR_BITS:
         return []
-    spread = offload.offload(facts)
-    if spread is None or facts.quant is None:
+    if (spread := offload.offload(facts)) is None:
         return []
     text = (
-        f"Four bits instead of {facts.quant.id}: {offload.words(spread)}, at a speed that is not "
+        f"Four bits instead of {quant.id}: {offload.words(spread)}, at a speed that is not "
         f"estimated here: the launch without speculation, with {offload.difference(spread)}"
     )
     known = offload.measurement(offload.drafts(facts, spread.plan))

@@ -68,24 +68,23 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> tuple[Case, ...]:
         spread = facts.output_spread
     elif spread is None:  # as is usual of its text
         spread = 0.0 if row.workload == "random" else imputation.value("output_spread")
-    text = {"output_spread": spread, "workload": row.workload}
-    read = without_acceptance(facts).model_copy(update=text)
-    load = {
-        "concurrency": int(row.concurrency or facts.concurrency or 1),
-        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
-        "output_tokens": int(row.output_tokens or facts.output_tokens or 0) or None,
-    }
-    there, then = read.model_copy(update=load), plan
+    read = without_acceptance(facts).replace(output_spread=spread, workload=row.workload)
+    there = read.replace(
+        concurrency=int(row.concurrency or facts.load),
+        ctx_tokens=int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
+        output_tokens=int(row.output_tokens or facts.output_tokens or 0) or None,
+    )
+    then = plan
     shared = row.prefix_share or 0.0
     if there.request is not None and there.request.prefix_share != shared:
-        other = there.request.model_copy(update={"prefix_share": shared})
-        there = there.model_copy(update={"request": other, "prefix_share": shared})
-        then = plan.model_copy(update={"prefix_caching": shared > 0, "plain_caching": None})
-    own = then if row.k in (None, plan.k) else then.model_copy(update={"k": row.k})
+        other = there.request.replace(prefix_share=shared)
+        there = there.replace(request=other, prefix_share=shared)
+        then = plan.replace(prefix_caching=shared > 0, plain_caching=None)
+    own = then if row.k in (None, plan.k) else then.replace(k=row.k)
     accepted = there
     if row.accepted and there.request is not None:
         stated = {"acceptance_length": row.accepted, "acceptance_k": own.k}
-        accepted = there.model_copy(update={"request": there.request.model_copy(update=stated)})
+        accepted = there.replace(request=there.request.replace(**stated))
     return (facts, plan), (read, plan), (there, then), (there, own), (accepted, own)
 
 
@@ -160,8 +159,7 @@ def _regime_cause(best: Candidate, estimate: Estimate, ratio: float) -> str:
 
 def without_acceptance(facts: Facts) -> Facts:
     """The facts as if no acceptance had been stated; the same ones where none was."""
-    request = facts.request
-    if request is None or (request.acceptance is None and request.acceptance_length is None):
+    if facts.question.acceptance is None and facts.question.acceptance_length is None:
         return facts
     bare = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
-    return facts.model_copy(update={"request": request.model_copy(update=bare)})
+    return facts.replace(request=facts.question.replace(**bare))

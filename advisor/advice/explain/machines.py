@@ -11,10 +11,9 @@ from advisor.perf import memory
 
 def start_reason(facts: Facts, base: Plan) -> Reason | None:
     """What starts on the other machines of a server."""
+    each = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
     text = topology.others(facts, base)
-    if text and base.dp > 1:
-        text += f" (the launch is that of one of {base.dp} such servers)"
-    return reason(text, "knowledge/engines", weight=0.5) if text else None
+    return reason(text + each, "knowledge/engines", weight=0.5) if text else None
 
 
 def link_reason(facts: Facts, base: Plan) -> Reason | None:
@@ -22,8 +21,7 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
     if not topology.spans(facts):
         return None
     if not traits(facts.engine).replicas:
-        one = facts.model_copy(update={"gpus": 1})
-        if not memory.bill(one, base.model_copy(update={"tp": 1})).fits:
+        if not memory.bill(facts.replace(gpus=1), base.replace(tp=1)).fits:
             return None
         text = "Linked machines: the model fits on one of them, and --gpus 1 needs no network"
         brief = "the model fits on one of the machines: --gpus 1 needs no network"
@@ -37,7 +35,7 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
     units = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}
     unit = units.get(facts.goal or "", "output tok/s")
     why = f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
-    several = (facts.concurrency or 1) > 1
+    several = facts.load > 1
     more = " and share out the requests" if several else ": one request keeps one of them busy"
     text = (
         f"Linked machines: a server on each of the {facts.gpus} instead of one across "
@@ -50,14 +48,14 @@ def alone(facts: Facts, base: Plan) -> str | None:
     """That one machine is expected to answer one request faster than several; else None."""
     board = topology.board_gpus(facts) or 1
     lone = {"concurrency": 1, "goal": "tpot"}
-    one = facts.model_copy(update={**lone, "gpus": board, "tp": None})
+    one = facts.replace(**lone, gpus=board, tp=None)
     fitting = [
         split
         for split in propose.splits(one)
         if memory.bill(memory.replica(one, plan := propose.base_plan(one, split)), plan).fits
     ]
     best = max(placement.speeds(one, fitting).values()) if fitting else 0.0
-    several = facts.model_copy(update=lone)
+    several = facts.replace(**lone)
     (joint,) = placement.speeds(several, [(base.tp * base.pp, base.dp)]).values()
     if best <= joint:
         return None
@@ -74,8 +72,7 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
     count = topology.boards(facts)
     if count == 1 or facts.hardware is None or topology.spans(facts):
         return None
-    name = name_of(facts.hardware, "")
-    board = topology.board_gpus(facts)
+    name, board = name_of(facts.hardware, ""), topology.board_gpus(facts)
     unsure = " (assumed: --gpus-per-machine)" if topology.assumption(facts) is not None else ""
     text = f"One machine holds {board} {name}{unsure}: {facts.gpus} are {count} machines"
     ranks = base.tp * base.pp

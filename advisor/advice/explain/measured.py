@@ -33,19 +33,17 @@ def from_evidence(
         row = rows[0]
         alike = (covering or not i) and _comparable(facts, row, best.plan)
         text = difference.difference(facts, rows, best, beside) if alike else ""
-        step = False
-        if covering:
+        same_load = "load" not in _differences_of(facts, best.plan, row)
+        first = COVERS if covering else BEFORE_STEP if text and same_load else 1
+        if covering and not text:
             other = difference.without_acceptance(facts) is not facts
             accepted = ", at that run's acceptance and not yours" if other else ""
-            text = text or f"Measured here{accepted}{_outside(rows, best)}: "
+            text = f"Measured here{accepted}{_outside(rows, best)}: "
+        if text:
             text += evidence_text(rows, here=True)
-        elif text:
-            text += evidence_text(rows, here=True)
-            step = "load" not in _differences_of(facts, best.plan, row)
         else:
             text = f"Nearest measurement{_elsewhere(facts, best.plan, row)}: "
             text += evidence_text(rows) + _against(facts, row, best)
-        first = BEFORE_STEP if step else COVERS if covering else 1
         brief = _brief(facts, row, best)
         reasons.append(reason(text, row.source, weight=first - 0.1 * i, brief=brief))
     return reasons
@@ -107,8 +105,8 @@ TWICE = sourced(1.0, "doublings", "from which on a load is called another one", 
 def _others(facts: Facts, row: Evidence) -> list[str]:
     """What is another one in a measured run than in the question, machine and model first."""
     asked = (
-        ("machine", facts.hardware.id if facts.hardware else None, row.hardware),
-        ("model", facts.model.id if facts.model else None, row.model),
+        ("machine", facts.device.id, row.hardware),
+        ("model", facts.llm.id, row.model),
         ("quantisation", facts.quant.id if facts.quant else None, row.quant),
         ("engine", facts.engine, row.engine),
     )
@@ -149,7 +147,7 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
 
 def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     """What `from_evidence` asks of plans under the loads that were measured nearby, each once."""
-    goal: Goal = facts.goal or "balanced"
+    goal: Goal = facts.aim
     of_method = {plan.method: _settings(facts, goal, plan.method) for plan in plans}
     cases: list[tuple[Facts, Plan]] = []
     for plan in plans if facts.evidence else ():
@@ -212,7 +210,7 @@ def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
     for each in zip(*runs, strict=True):  # of one metric
         gains = [row.speedup for row in each]
         own = {"speedup": float(np.median(gains)), "lowest": min(gains), "highest": max(gains)}
-        rows.append(each[0].model_copy(update=both | own))
+        rows.append(each[0].replace(**both, **own))
     return rows
 
 

@@ -17,7 +17,7 @@ from advisor.advice.decide import (
 from advisor.advice.explain import caveats
 from advisor.advice.explain.difference import Beside, without_acceptance
 from advisor.advice.explain.measured import from_evidence
-from advisor.advice.explain.no_method import from_drafter, no_method
+from advisor.advice.explain.what_if import no_method
 from advisor.advice.judge import estimate_plans
 from advisor.advice.objectives import meets
 from advisor.advice.plans import placement
@@ -26,6 +26,7 @@ from advisor.domain.nouns import Advice, Candidate, Facts, Finding, Goal, Plan, 
 from advisor.domain.shell import shell_words
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
+from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
@@ -33,6 +34,7 @@ from advisor.rules.registry import get_defect
 
 DEFECT = "vllm-mtp-prefix-caching-accuracy"
 BRIEF = "drafts switch the prefix cache off here; both together: --explain"
+SUFFIX = "Suffix decoding needs arctic-inference beside vLLM: pip install arctic-inference==0.1.1"
 PHYSICS = "physics core"
 SAME_GAIN = sourced(
     0.05,
@@ -54,29 +56,24 @@ DECIDED = {  # what is said of a deciding step
 
 def explain(facts: Facts, verdict: Verdict, beside: Beside) -> tuple[Reason, ...]:
     """Reasons for the verdict, strongest first; `beside`: what was asked beside the estimates."""
-    base, goal = verdict.candidates[0].plan, facts.goal or "balanced"
-    reasons: list[Reason | None] = []
+    base, best, goal = verdict.candidates[0].plan, verdict.best_candidate, facts.aim
+    reasons: list[Reason | None]
     plan = base  # without speculation nothing is said of heads and tails
-    if verdict.best is None:
+    if best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
         reasons = [reason(no_method(facts, base), *known, weight=1.5)]
     else:
-        best = verdict.candidates[verdict.best]
         reasons = [
             *_from_rules(facts, best, verdict),
             *(from_evidence(facts, goal, best, beside) if verdict.rule != "one_token" else ()),
             _from_step(facts, best),
-            *from_drafter(facts, best.plan),
+            *_from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
-            reason(
-                DECIDED[verdict.rule],
-                "models/speedup.md",
-                weight=2.6 if verdict.rule == LENGTHS else 3.0,
-            )
-            if verdict.rule in DECIDED
-            else None,
-            _from_cache(facts, base, best),
         ]
+        if verdict.rule in DECIDED:
+            why, lengths = DECIDED[verdict.rule], verdict.rule == LENGTHS
+            reasons.append(reason(why, "models/speedup.md", weight=2.6 if lengths else 3.0))
+        reasons.append(_from_cache(facts, base, best))
         plan = best.plan
     on = verdict.decision != "off"
     reasons += [
@@ -90,16 +87,47 @@ def explain(facts: Facts, verdict: Verdict, beside: Beside) -> tuple[Reason, ...
     return tuple(sorted((r for r in reasons if r is not None), key=lambda r: -r.weight))
 
 
+def _from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
+    """Which published drafter the plan uses, and what is said of it elsewhere."""
+    known, asked = drafters.of_plan(facts, plan), facts.question
+    if known is None:
+        suffix = asked.method == "suffix"
+        return [reason(SUFFIX, "vllm-0.33-source", weight=1.25)] if suffix else []
+    how = f"{drafters.TITLES[known.method]}'s in general, not its own"
+    more = "; pass --acceptance or --acceptance-length to use your own"
+    if (asked.acceptance or asked.acceptance_length) is not None:
+        how, more = "as you gave it", ""
+    name = f"inside {known.repository}" if known.inside else known.repository
+    publisher, _, _ = known.repository.partition("/")
+    who = "" if known.target.startswith(f"{publisher}/") else f", published by {publisher}"
+    terms = f"; licence: {known.licence}" if known.licence else ""
+    text = f"Drafter {name}{who}; acceptance {how}; made for {known.target}{more}{terms}"
+    reasons = [reason(text, *known.sources[:1], weight=1.15)]
+    usable = (row for row in drafters.usable(facts) if row.target == known.target)
+    others = ", ".join(row.repository for row in usable if row is not known)
+    k = known.k if known.k != plan.k else None
+    parts = (
+        f"reported: {known.reported}" if known.reported else "",
+        f"served with {k} draft token{'s' if k != 1 else ''}" if k else "",
+        known.note,
+        *(f"other evidence: {conflict}" for conflict in known.conflicts),
+        f"also published: {others}" if others else "",
+    )
+    if note := "; ".join(part for part in parts if part):
+        reasons.append(reason(f"Of this drafter: {note}", *known.sources, weight=0.45))
+    return reasons
+
+
 def _from_cache(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
     """What to change in the launch with drafts, what is expected of it, and what speaks against it;
     None where the cache is on with drafts too, or nobody asked.
     """
-    goal, plan = facts.goal or "balanced", best.plan
-    hybrid, asked = facts.model and facts.model.is_hybrid, facts.prefix_share or goal == "ttft"
+    goal, plan = facts.aim, best.plan
+    hybrid, asked = facts.llm.is_hybrid, facts.prefix_share or goal == "ttft"
     if not (hybrid and asked and base.prefix_caching) or plan.prefix_caching:
         return None
     adapter = engines.get(plan.engine)
-    keeps = plan.model_copy(update={"prefix_caching": True, "plain_caching": None})
+    keeps = plan.replace(prefix_caching=True, plain_caching=None)
     now, then = (adapter.units(adapter.to_launch(one)) for one in (plan, keeps))
     added = [shell_words(unit) for unit in then if unit not in now]
     gone = [shell_words(unit) for unit in now if unit not in then]
@@ -145,9 +173,7 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
         weights["support"] = 0.3  # a gain at what was accepted there, not at what is stated
     reasons = []
     for finding in best.findings:
-        weight = weights.get(finding.effect or "", 0.0)
-        if finding.severity == "error":
-            weight = 3.0
+        weight = 3.0 if finding.severity == "error" else weights.get(finding.effect or "", 0.0)
         if finding.k_max is not None and finding.k_max < best.plan.k:
             weight = 1.3  # the answer goes beyond what was published, which must be read
         if weight:
@@ -165,8 +191,7 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
 
 
 def _from_step(facts: Facts, best: Candidate) -> Reason | None:
-    estimate = best.estimate
-    if estimate is None:
+    if (estimate := best.estimate) is None:
         return None
     terms, length = estimate.terms, estimate.accepted_length
     base, cycle = terms.get("base_step_ms"), terms.get("cycle_ms")
@@ -199,10 +224,10 @@ def _loss_words(best: Candidate) -> str:
 
 def _what_else(best: Candidate, decoding: float) -> str:
     """What makes the whole gain another one than that of decoding, by name."""
-    estimate = best.estimate
-    if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < SAME_GAIN:
+    assert best.estimate is not None  # whose decoding it is
+    terms, overall = best.estimate.terms, best.estimate.output_tok_s.speedup.p50
+    if abs(log(overall / decoding)) < SAME_GAIN:
         return ""
-    terms, overall = estimate.terms, estimate.output_tok_s.speedup.p50
     now, then = (terms.get(name, 1) for name in ("requests_base", "requests_verify"))
     beyond = best.plan.engine == "vllm" and then * (best.plan.k + 1) > GRAPH_TOKENS
     graphs = "steps that hold prompts, which no CUDA graph serves in either run"

@@ -1,4 +1,6 @@
-"""What would change the answer: the nearest load or acceptance that is answered otherwise."""
+"""What would change the answer: the nearest load or acceptance that is answered otherwise; why
+nothing can speculate here, and what to ask for then.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,21 @@ from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, vetoes
 from advisor.advice.judge import PlanQuestion
 from advisor.advice.plans import methods, propose
+from advisor.advice.plans.memory_relief import shortfall
+from advisor.advice.wording import name_of
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
     Decision,
     Facts,
     Method,
+    Plan,
     Request,
 )
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.knowledge.drafters import asked_method
+from advisor.perf import memory
 
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
@@ -39,11 +45,10 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         return _without_method(facts, verdict)
     if verdict.rule == "one_token":
         return ("answers of more than one token",)
-    best = verdict.candidates[verdict.best]
-    fixed = verdict.rule == "rule"  # no acceptance lifts what is forbidden
+    best, fixed = verdict.candidates[verdict.best], verdict.rule == "rule"
     ways = [] if fixed else list(_acceptances(facts, verdict, best))
     lines = list(_flips(verdict, [*ways, *_loads(facts)]))
-    if verdict.rule == "rule":
+    if fixed:  # no acceptance lifts what is forbidden
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         apply = "does not apply" if len(codes) == 1 else "do not apply"
         lines.append(
@@ -73,6 +78,31 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     return (*own, *_other_engines(facts, asked), other)
 
 
+def no_method(facts: Facts, base: Plan) -> str:
+    """Return why no method of speculation can run here."""
+    for method in methods.methods(facts)[:1]:
+        if refusal := propose.no_path(facts, base, method):
+            return refusal
+        plan = propose.with_method(facts, base, method, 1)  # not even one draft token fits
+        return f"with {drafters.TITLES[method]}, {shortfall(facts, plan, memory.bill(facts, plan))}"
+    model, asked = facts.model, asked_method(facts)
+    if model is None:
+        return "the model is not known here, so nothing is known that could draft for it"
+    apart = f"{name_of(model, '')} drafts with a separate assistant model"
+    if asked in (None, "mtp"):
+        if since := methods.assistant_since(model, facts.engine):
+            return f"{apart}, which {facts.engine} takes from {since} on"
+        if gguf_engine(facts.engine) and model.assistant:
+            return (
+                f"{apart}, and whether a GGUF of it lies "
+                f"beside this model is not known: name one with --spec-draft-model and --spec-type "
+                f"draft-mtp (llama.cpp#23398)"
+            )
+        if model.assistant_params_b and not (asked is None and drafters.refusal(facts)):
+            return f"{apart}, for which no launch on {facts.engine} is known here"
+    return methods.unlisted_words(facts, model)
+
+
 def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
     """Other ways of asking under which a drafter is known, and runs on these GPUs."""
     ways = [
@@ -88,8 +118,7 @@ def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
             yield f"{way.ask}, {way.why}"
         elif way.engine not in seen and (gguf_engine(way.engine) or not gguf_alone):
             seen.add(way.engine)
-            asked = facts.request.model_copy(update={"engine": way.engine, "engine_version": None})
-            if _speculates(asked):
+            if _speculates(facts.request.replace(engine=way.engine, engine_version=None)):
                 yield f"{way.ask}, {way.why}"
 
 
@@ -119,7 +148,6 @@ def _flips(verdict: Verdict, ways: Sequence[Way]) -> Iterator[str]:
 
 def _loads(facts: Facts) -> Iterator[Way]:
     """More and fewer requests, longer and shorter prompts; one that does not fit ends its way."""
-    base = facts.request or Request(hardware="auto")
     for field, name in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
         above = [value for value in _LOADS[field] if value > now]
@@ -128,8 +156,8 @@ def _loads(facts: Facts) -> Iterator[Way]:
             way = []
             for value in values:
                 try:
-                    bare = resolve.bare_facts(base.model_copy(update={field: value}))
-                    same = bare.model_copy(update={"own_runs": facts.own_runs})
+                    bare = resolve.bare_facts(facts.question.replace(**{field: value}))
+                    same = bare.replace(own_runs=facts.own_runs)
                     question = judge.candidate_plans(same, judge.weigh)
                 except AdvisorError:
                     break
@@ -144,6 +172,11 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Wa
     if best.estimate is None or facts.request is None:
         return
     now, k = best.estimate.accepted_length.p50, best.plan.k
+    base, *others = verdict.candidates
+    plans = tuple(c.plan for c in others)
+    bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
+    # an acceptance changes no launch
+    same = PlanQuestion(facts, base, plans, bills if len(bills) == len(plans) else ())
     ends = {"less": 1.0, "more": k + 1.0}
     wanted = {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]
     for word in wanted:
@@ -151,17 +184,8 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Wa
         for part in _PARTS[word]:
             length = round(now + (ends[word] - now) * part, 2)
             stated = {"acceptance": None, "acceptance_k": k, "acceptance_length": length}
-            request = facts.request.model_copy(update=stated)
+            request = facts.request.replace(**stated)
             at = f"a measured acceptance length of {length:.2f} at k={k}"
             label = f"{at} or {word} (expected {now:.2f})"
-            way.append((label, _same_plans(facts, verdict, request=request)))
+            way.append((label, same._replace(facts=facts.replace(request=request))))
         yield way
-
-
-def _same_plans(facts: Facts, verdict: Verdict, **change: object) -> PlanQuestion:
-    """A question with the same plans: an acceptance changes no launch."""
-    base, *others = verdict.candidates
-    bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
-    plans = tuple(c.plan for c in others)
-    bills = bills if len(bills) == len(plans) else ()
-    return PlanQuestion(facts.model_copy(update=change), base, plans, bills)

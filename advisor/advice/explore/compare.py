@@ -1,7 +1,5 @@
 """Choices side by side, each its own answer: for one load and why they differ, or over a range."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import log
 from typing import Any, Literal, get_args
@@ -175,7 +173,7 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     plain = plain.lower() if kind == "method" else plain
     change: dict[str, Any] = {kind: plain} | ({"gpus": count} if count else {})
     change |= {"engine_version": version or None} if kind == "engine" else {}
-    return kind, request.model_copy(update=change)
+    return kind, request.replace(**change)
 
 
 def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> ComparedArm:
@@ -185,14 +183,12 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
         raise
     except AdvisorError as error:
         raise AdvisorError(f"{name}: {error}") from None
-    estimate = advice.estimate
-    if estimate is None:
-        estimate = judge.estimate_plans(question.facts, [question.base.plan])[0]
+    plain = [question.base.plan]
     return ComparedArm(
         label=name,
         kind=kind,
         advice=advice,
-        estimate=estimate,
+        estimate=advice.estimate or judge.estimate_plans(question.facts, plain)[0],
         memory=memory.bill(memory.replica(advice.facts, advice.plan), advice.plan),
         codes=tuple(sorted({finding.code for finding in advice.findings})),
         within=users_within(request, limits) if limits else (),
@@ -244,10 +240,9 @@ def _gain(a: ComparedArm, b: ComparedArm) -> list[str]:
         without = [one.label for one in (a, b) if one.advice.candidate is None]
         return [f"{' and '.join(without)} cannot speculate here"]
     assert a.estimate is not None and b.estimate is not None
-    left, right = a.estimate.accepted_length.p50, b.estimate.accepted_length.p50
-    cost = [
-        terms["cycle_ms"] / terms["base_step_ms"] for terms in (a.estimate.terms, b.estimate.terms)
-    ]
+    both = a.estimate, b.estimate
+    left, right = (estimate.accepted_length.p50 for estimate in both)
+    cost = [one.terms["cycle_ms"] / one.terms["base_step_ms"] for one in both]
     same = a.advice.candidate.k == b.advice.candidate.k and abs(log(cost[1] / cost[0])) < ALIKE_STEP
     if same and abs(log(right / left)) < ALIKE_STEP:
         return [f"speculation is expected to gain as much with {b.label} as with {a.label}"]
@@ -277,11 +272,9 @@ def _release(a: ComparedArm, b: ComparedArm) -> list[str]:
     out = []
     before, after = parse_release(old), parse_release(new)
     for name, row in table("defects").items():
-        if not name.startswith(engine.split("-")[0] + "-"):
-            continue
-        had, has = (between(at, row.get("since"), row.get("until")) for at in (before, after))
-        if bool(had) != bool(has):
-            out.append(_defect(row, after, b.label, ended=bool(had)))
+        had, has = (bool(between(at, row.get("since"), row.get("until"))) for at in (before, after))
+        if name.startswith(engine.split("-")[0] + "-") and had != has:
+            out.append(_defect(row, after, b.label, ended=had))
     return out
 
 

@@ -1,12 +1,9 @@
 """The best k per load as ranges, and whether changing k pays, its costs to the engine priced."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from math import exp, log
 from operator import itemgetter
-from typing import Any, cast
 
 import numpy as np
 
@@ -58,7 +55,7 @@ def k_ranges(answered: Sequence[LoadFacts]) -> tuple[KRanges, ...]:
 
 
 def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRanges:
-    sizes = [cast(int, dict(row.load.setting)[AXIS]) for row in group]
+    sizes = [int(dict(row.load.setting)[AXIS]) for row in group]
     worth = [  # of each allowed k; no speculation is the zero
         {0: 0.0}
         | {p.k: p.utility for p in row.load.points if p.method == method and not p.forbidden_by}
@@ -119,7 +116,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     try:
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
-        return fixed.model_copy(update={"why": str(refusal)})
+        return fixed.replace(why=str(refusal))
     ranged = _with_ranges(group, first, rows)
     gains = np.array(ranged) - alone
     least, most = log(1 - MOST_LOSS), log(1 + LEAST_GAIN) - 1e-9
@@ -133,10 +130,11 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
             f"{_k_text(static)} throughout is better: changing k costs the engine "
             f"{100 * (1 - exp(cost)):.0f} % in CUDA graphs"
         )
-    update: dict[str, Any] = {"gain": exp(gains.mean()), "why": why}
-    if pays:  # what to start is told for the ranges that pay alone
-        update |= {"rows": rows, "pays": True, "loads": loads(wanted, ranged), **words._asdict()}
-    return fixed.model_copy(update=update)
+    fixed = fixed.replace(gain=exp(gains.mean()), why=why)
+    if not pays:
+        return fixed
+    # what to start is told for the ranges that pay alone
+    return fixed.replace(rows=rows, pays=True, loads=loads(wanted, ranged), **words._asdict())
 
 
 def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRange, ...]:
@@ -157,16 +155,13 @@ def _gain(load: LoadPoint, k: int, method: Method) -> float:
 
 def _with_ranges(group: Sequence[LoadFacts], plan: Plan, rows: tuple[KRange, ...]) -> list[float]:
     """Log median gain of the engine's own ranges at each load, all in one call."""
-    with_rows = {"k": max(k for _, _, k in rows), "k_schedule": rows}
-    questions: list[judge.Planned] = []
+    most, questions = max(k for _, _, k in rows), []
     for row in group:
         own = next((p.plan for p in row.load.points if p.method == plan.method), plan)
-        questions.append((row.facts, [own.model_copy(update=with_rows)], ()))
-    gains = []
-    for row, estimates in zip(group, judge.estimate_questions(questions), strict=True):
-        gain = decide.goal_interval(estimates()[0], row.facts.goal or "balanced")
-        gains.append(log(max(gain.p50, 1e-6)))
-    return gains
+        questions.append((row.facts, [own.replace(k=most, k_schedule=rows)], ()))
+    pairs = zip(group, judge.estimate_questions(questions), strict=True)
+    gains = [decide.goal_interval(later()[0], row.facts.aim) for row, later in pairs]
+    return [log(max(gain.p50, 1e-6)) for gain in gains]
 
 
 def _k_text(k: int) -> str:

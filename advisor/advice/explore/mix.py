@@ -9,8 +9,6 @@ classes:                 # each with its own requests at once
 ```
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

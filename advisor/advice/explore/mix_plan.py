@@ -3,86 +3,148 @@ the classes, and one is chosen. A split is chosen where it keeps objectives that
 not, or where its gain over one server lies outside the interval.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
-from math import log
+from math import exp, log
+from typing import Literal
 
+from advisor.advice import decide, objectives
+from advisor.advice.decide import NO_GAIN
 from advisor.advice.explore import servers
-from advisor.advice.explore.layouts import LayoutDraft, MixPlan, PlanLayout, build_layout, relative
-from advisor.advice.explore.mix import WorkMix, check_mix
+from advisor.advice.explore.mix import WorkClass, WorkMix, check_mix
+from advisor.advice.explore.servers import ServerResult
 from advisor.advice.wording import span, whole_percent
-from advisor.domain.nouns import AdvisorError, Interval
+from advisor.domain.frozen import Frozen
+from advisor.domain.normal import Z10
+from advisor.domain.nouns import (
+    AdvisorError,
+    Candidate,
+    Decision,
+    Facts,
+    Interval,
+    MemoryBill,
+    Plan,
+    Request,
+)
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.prediction.decision import GOAL_WEIGHTS
+from advisor.prediction.predict import ERROR_CORRELATION
 
-Part = tuple[int, ...]  # classes of one server, as indices into the mix
+Servers = list[servers.ServerDraft] | str  # the servers, or why they cannot be
+Kind = Literal["off", "on", "gpus"]
+
+
+class ClassResult(Frozen):
+    """What one class sees in a layout: `gain` by its goal against one instance without speculation,
+    output tok/s of all its requests together, TPOT and TTFT of one.
+    """
+
+    name: str
+    concurrency: int  # requests at once
+    gain: Interval
+    output_tok_s: float
+    tpot_ms: float
+    ttft_ms: float
+    ttft_predictable: bool = True
+    p_objective: float | None = None  # of keeping to the objective; None where there is none
+
+
+class Instance(Frozen):
+    """One server that runs `plan`, chosen from `candidates`, the plain plan first."""
+
+    name: str
+    classes: tuple[str, ...]
+    gpus: int
+    request: Request  # of the longest class at the load of all of them
+    facts: Facts
+    plan: Plan
+    decision: Decision
+    best: Plan | None  # the best speculative plan, run where the decision is on
+    candidates: tuple[Candidate, ...]
+    memory: MemoryBill  # GiB per GPU
+    concurrency: int
+
+
+class PlanLayout(Frozen):
+    """One way to serve the mix. A layout that cannot be has a `refusal` and no instances."""
+
+    kind: Kind
+    title: str
+    instances: tuple[Instance, ...] = ()
+    results: tuple[ClassResult, ...] = ()  # in the order of the mix's classes
+    gain: Interval | None = None  # weighted mean over the classes
+    p_gain: float | None = None
+    objectives: int = 0  # how many classes have one
+    objectives_met: int = 0  # more likely than not
+    refusal: str | None = None
+
+
+class MixPlan(Frozen):
+    """Layouts of a mix, `chosen` first among equals; `why` are sentences."""
+
+    mix: WorkMix
+    layouts: tuple[PlanLayout, ...]
+    chosen: int
+    why: tuple[str, ...]
+
+    @property
+    def best(self) -> PlanLayout:
+        """The layout to run."""
+        return self.layouts[self.chosen]
 
 
 def plan_mix(mix: WorkMix) -> MixPlan:
     """The layouts of a mix and the one to run. Raises AdvisorError where none can run."""
-    layouts = _build_layouts(mix, drafts(mix))
+    check_mix(mix)
+    whole = servers.build_server(mix, range(len(mix.classes)))
+    layouts = _build_layouts(mix, whole, dict(_splits(mix)))
     chosen, why = _choose(mix, layouts)
     return MixPlan(mix=mix, layouts=tuple(layouts), chosen=chosen, why=tuple(why))
 
 
-def drafts(mix: WorkMix) -> list[LayoutDraft]:
-    """The layouts before they are estimated, one plain server first. Raises AdvisorError."""
-    check_mix(mix)
-    whole = servers.build_server(mix, range(len(mix.classes)))
-    layouts = [LayoutDraft("off", "one server without speculation", (whole,))]
-    for parts in _parts(len(mix.classes)):
-        layouts += [_split_draft(mix, parts, count) for count in range(1, mix.gpus)]
-    return layouts
+def _splits(mix: WorkMix) -> Iterator[tuple[str, Servers]]:
+    """Every way to part the classes in two servers, the first class in the first one, and to give
+    each of them some of the GPUs: by its title.
+    """
+    rest = range(1, len(mix.classes))
+    for more in (more for size in range(len(rest)) for more in combinations(rest, size)):
+        parts = (0, *more), tuple(i for i in rest if i not in more)
+        first, second = (" and ".join(mix.classes[i].name for i in part) for part in parts)
+        for gpus in ((count, mix.gpus - count) for count in range(1, mix.gpus)):
+            title = f"{first} on {gpus[0]} GPU{'s' * (gpus[0] > 1)} | {second} on {gpus[1]}"
+            try:
+                pairs = zip(parts, gpus, strict=True)
+                yield title, [servers.build_server(mix, part, gpus=n) for part, n in pairs]
+            except AdvisorError as error:
+                yield title, str(error)
 
 
-# ---------------------------------------------------------------- layouts
-
-
-def _parts(count: int) -> list[tuple[Part, Part]]:
-    """Every way to part so many classes in two, the first class in the first part."""
-    rest = range(1, count)
-    return [
-        ((0, *more), tuple(i for i in rest if i not in more))
-        for size in range(count - 1)
-        for more in combinations(rest, size)
-    ]
-
-
-def _split_draft(mix: WorkMix, parts: tuple[Part, Part], count: int) -> LayoutDraft:
-    """Two servers, the first on so many GPUs and the second on the others."""
-    names = [" and ".join(mix.classes[i].name for i in part) for part in parts]
-    gpus = (count, mix.gpus - count)
-    title = f"{names[0]} on {count} GPU{'s' * (count > 1)} | {names[1]} on {gpus[1]}"
-    draft = LayoutDraft("gpus", title)
-    try:
-        pairs = zip(parts, gpus, strict=True)
-        several = [servers.build_server(mix, part, gpus=number) for part, number in pairs]
-        return draft._replace(servers=tuple(several))
-    except AdvisorError as error:
-        return draft._replace(refusal=str(error))
-
-
-# ---------------------------------------------------------------- estimates and choice
-
-
-def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayout]:
-    """The layouts with what each class sees; all servers are estimated in one call."""
-    asked = [server for draft in drafts for server in draft.servers]
-    results = iter(servers.estimate_servers(asked, mix))
-    served = [tuple(next(results) for _ in draft.servers) for draft in drafts]
-    reference = served[0][0]
-    layouts = [build_layout(mix, reference, drafts[0], served[0], [0])]
-    on = drafts[0]._replace(kind="on", title="one server with speculation")
+def _build_layouts(
+    mix: WorkMix, whole: servers.ServerDraft, splits: Mapping[str, Servers]
+) -> list[PlanLayout]:
+    """The layouts with what each class sees, one plain server first; all servers are estimated in
+    one call.
+    """
+    drafts = [draft for split in splits.values() if not isinstance(split, str) for draft in split]
+    reference, *others = servers.estimate_servers([whole, *drafts], mix)
+    build, of_splits = partial(build_layout, mix, reference), iter(others)
+    layouts = [build("off", "one server without speculation", [(reference, 0)])]
+    on = "one server with speculation"
     if reference.best is None:
         why = "no speculative method is known to run here: see `advisor recommend`"
-        layouts.append(build_layout(mix, reference, on._replace(refusal=why), (), ()))
+        layouts.append(PlanLayout(kind="on", title=on, refusal=why))
     else:
         plan = reference.candidates[0][reference.best].plan
-        on = on._replace(title=f"one server with {plan.method}, k={plan.k}")
-        layouts.append(build_layout(mix, reference, on, served[0], [reference.best]))
-    for draft, several in zip(drafts[1:], served[1:], strict=True):
-        runs = [server.runs for server in several]
-        layouts.append(build_layout(mix, reference, draft, several, runs))
+        on = f"one server with {plan.method}, k={plan.k}"
+        layouts.append(build("on", on, [(reference, reference.best)]))
+    for title, split in splits.items():
+        if isinstance(split, str):
+            layouts.append(PlanLayout(kind="gpus", title=title, refusal=split))
+        else:
+            several = [next(of_splits) for _ in split]
+            layouts.append(build("gpus", title, [(server, server.runs) for server in several]))
     return layouts
 
 
@@ -100,7 +162,7 @@ def _choose(mix: WorkMix, layouts: Sequence[PlanLayout]) -> tuple[int, list[str]
     able = [i for i, layout in enumerate(layouts[2:], 2) if layout.refusal is None]
     if not able:
         return chosen, [*why, *(f"No split: {layout.refusal}" for layout in layouts[2:3])]
-    best = max(able, key=lambda i: (layouts[i].objectives_met, _middle(layouts[i])))
+    best = max(able, key=lambda i: (layouts[i].objectives_met, (layouts[i].gain or NO_GAIN).p50))
     taken, sentence = _split(layouts[best], layouts[chosen])
     return best if taken else chosen, [*why, sentence]
 
@@ -122,10 +184,6 @@ def _split(split: PlanLayout, single: PlanLayout) -> tuple[bool, str]:
     return False, f"No split: {_span(gain)} lies within the interval ({title})"
 
 
-def _middle(layout: PlanLayout) -> float:
-    return log(layout.gain.p50) if layout.gain is not None else float("-inf")
-
-
 _WORDS = {
     "on": "Speculation on", "off": "Speculation off", "measure": "Measure speculation first"
 }  # fmt: skip
@@ -133,3 +191,102 @@ _WORDS = {
 
 def _span(gain: Interval) -> str:
     return f"{whole_percent(gain.p50)} ({span(gain)})"
+
+
+# ---------------------------------------------------------------- one layout
+
+
+def build_layout(
+    mix: WorkMix,
+    reference: ServerResult,
+    kind: Kind,
+    title: str,
+    rows: Sequence[tuple[ServerResult, int]],
+) -> PlanLayout:
+    """A layout of servers, each with the candidate that it runs. `reference`: one server for all,
+    against which it gains.
+    """
+    plain = dict(zip(reference.draft.classes, reference.plain, strict=True))
+    results = {
+        which: _class_result(mix.classes[which], plain[which], kind, server, place, index)
+        for server, index in rows
+        for place, which in enumerate(server.draft.classes)
+    }
+    ordered = tuple(results[i] for i in sorted(results))
+    gain = decide.average([seen.gain for seen in ordered], reference.draft.weights)
+    chances = [seen.p_objective for seen in ordered if seen.p_objective is not None]
+    p_gain = servers.chance(gain) if gain != NO_GAIN else 0.5
+    if len(rows) == 1:  # that of the estimates
+        ((server, index),) = rows
+        estimates = [column[index].estimate for column in server.candidates]
+        each = [estimate.p_gain for estimate in estimates if estimate is not None]
+        if len(each) == len(ordered):
+            p_gain = servers.chance_of_all(each, server.draft.weights)
+    return PlanLayout(
+        kind=kind,
+        title=title,
+        instances=tuple(_instance(mix, *row) for row in rows),
+        results=ordered,
+        gain=gain,
+        p_gain=None if kind == "off" else p_gain,
+        objectives=len(chances),
+        objectives_met=sum(p >= 0.5 for p in chances),
+    )
+
+
+def _class_result(
+    work: WorkClass,
+    plain: servers.Times,
+    kind: Kind,
+    server: ServerResult,
+    place: int,
+    index: int,
+) -> ClassResult:
+    estimate = server.candidates[place][index].estimate
+    seen = servers.times(estimate, "value") if estimate is not None else server.plain[place]
+    gain = decide.goal_interval(estimate, work.goal)
+    if kind == "gpus":
+        weighted = zip(GOAL_WEIGHTS[work.goal], servers.ratios(plain, seen), strict=True)
+        ratio = exp(sum(weight * log(ratio) for weight, ratio in weighted if weight))
+        sd = knowledge.threshold("layout_error").value
+        gain = servers.widen(servers.move_middle(gain, ratio), sd)
+    request = server.draft.each[place].request
+    levels = {"tpot": seen.tpot_ms, "ttft": seen.ttft_ms}
+    return ClassResult(
+        name=work.name,
+        concurrency=server.draft.loads[place],
+        gain=gain,
+        **seen._asdict(),
+        ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
+        p_objective=objectives.p_objective(request, estimate, "value", levels),
+    )
+
+
+def _instance(mix: WorkMix, server: ServerResult, index: int) -> Instance:
+    facts = server.draft.question.facts
+    plan = server.candidates[0][index].plan
+    names = tuple(mix.classes[i].name for i in server.draft.classes)
+    lengths = [own.ctx_tokens for own in server.draft.each]  # the launch is for the longest class
+    longest = lengths.index(facts.ctx_tokens) if facts.ctx_tokens in lengths else 0
+    return Instance(
+        name="-".join(names) if len(names) < len(mix.classes) or len(names) == 1 else "all",
+        classes=names,
+        gpus=facts.gpus,
+        request=facts.question,
+        facts=facts,
+        plan=plan,
+        decision=server.decision,
+        best=server.candidates[0][server.best].plan if server.best is not None else None,
+        candidates=server.candidates[longest],
+        memory=memory.bill(memory.replica(facts, plan), plan),
+        concurrency=sum(server.draft.loads),
+    )
+
+
+def relative(layout: PlanLayout, other: PlanLayout) -> Interval:
+    """The gain of one layout against another; only errors of speculation go together."""
+    a, b = layout.gain or NO_GAIN, other.gain or NO_GAIN
+    left, right = (log(gain.p90 / gain.p10) / (2 * Z10) for gain in (a, b))
+    sd = max(left**2 + right**2 - 2 * ERROR_CORRELATION * left * right, 0.0) ** 0.5
+    middle = a.p50 / b.p50
+    return Interval(p10=middle * exp(-Z10 * sd), p50=middle, p90=middle * exp(Z10 * sd))

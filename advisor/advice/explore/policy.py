@@ -31,7 +31,7 @@ def over_range(request: Request, least: int, machine: Machine | None = None) -> 
     if len({(plan.tp, plan.pp, plan.dp) for plan in map(_plain, _loads_with_points(swept))}) > 1:
         # one server has one layout: that of the largest load
         pinned = {"tp": _plain(_loads_with_points(swept)[-1]).tp}
-        swept = sweep(request.model_copy(update=pinned), vary, machine=machine)
+        swept = sweep(request.replace(**pinned), vary, machine=machine)
     return choose_policy(swept) if swept.k_ranges else None
 
 
@@ -45,16 +45,16 @@ def doublings(least: int, most: int) -> tuple[int, ...]:
 
 def choose_policy(swept: Sweep) -> Policy:
     """The policy of a sweep over requests at once, whose first ranges are taken."""
-    served, ranges = _loads_with_points(swept), swept.k_ranges[0]
+    served, ranges, facts = _loads_with_points(swept), swept.k_ranges[0], swept.facts
     most = max(row.k for row in ranges.loads)
     able = (point for load in served if (point := load.point(most, ranges.method)) is not None)
     plan = [point.plan for point in able][-1]
     if ranges.pays:
-        plan = plan.model_copy(update={"k_schedule": ranges.rows})
-    elif more := adaptive.over_loads(swept.facts, plan, [row.requests for row in ranges.loads]):
+        plan = plan.replace(k_schedule=ranges.rows)
+    elif more := adaptive.over_loads(facts, plan, [row.requests for row in ranges.loads]):
         plan, pairs = adaptive.with_adaptive(plan), zip(ranges.loads, more, strict=True)
-        rows = tuple(row.model_copy(update={"gain": row.gain * exp(log)}) for row, log in pairs)
-        ranges = ranges.model_copy(update={"loads": rows})
+        rows = tuple(row.replace(gain=row.gain * exp(log)) for row, log in pairs)
+        ranges = ranges.replace(loads=rows)
     points = (
         load.point(row.k, ranges.method) for load, row in zip(served, ranges.loads, strict=True)
     )
@@ -64,7 +64,6 @@ def choose_policy(swept: Sweep) -> Policy:
         if row.k and (point is None or point.decision != "on")
     )
     decision: Decision = "off" if not most else "measure" if unsure else "on"
-    facts = swept.facts
     return Policy(
         decision=decision,
         ranges=ranges,
@@ -90,22 +89,21 @@ def as_advice(policy: Policy, advice: Advice) -> Advice:
         f"most: {unsure if policy.unsure else ''}beside the best of each load at worst "
         f"{whole_percent(worst.gain / worst.best_gain)}, at {worst.requests}"
     )
-    update = {
-        "decision": policy.decision,
-        "plan": plan if runs else plain,
-        "candidate": plan,
-        "plan_off": plain,
-        "estimate": estimate,
-        "gain": decide.goal_interval(estimate, advice.facts.goal or "balanced"),
-        "decided_by": "unsure" if policy.decision == "measure" else "estimate",
-        "findings": policy.findings,
-        "plan_findings": policy.findings if runs else advice.plan_findings,
-        "reasons": (reason(text, "physics core", weight=RANGE), *advice.reasons),
-        "launch": policy.launch if runs else policy.launch_off,
-        "launch_on": policy.launch,
-        "launch_off": policy.launch_off,
-    }
-    return advice.model_copy(update=update)
+    return advice.replace(
+        decision=policy.decision,
+        plan=plan if runs else plain,
+        candidate=plan,
+        plan_off=plain,
+        estimate=estimate,
+        gain=decide.goal_interval(estimate, advice.facts.aim),
+        decided_by="unsure" if policy.decision == "measure" else "estimate",
+        findings=policy.findings,
+        plan_findings=policy.findings if runs else advice.plan_findings,
+        reasons=(reason(text, "physics core", weight=RANGE), *advice.reasons),
+        launch=policy.launch if runs else policy.launch_off,
+        launch_on=policy.launch,
+        launch_off=policy.launch_off,
+    )
 
 
 def _loads_with_points(swept: Sweep) -> list[LoadPoint]:

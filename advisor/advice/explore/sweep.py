@@ -42,9 +42,9 @@ class _LoadQuestion(NamedTuple):
 
     setting: Setting
     request: Request
-    question: judge.PlanQuestion | None
-    refusal: str | None
-    lacking: tuple[tuple[int, str], ...]
+    question: judge.PlanQuestion | None = None
+    refusal: str | None = None
+    lacking: tuple[tuple[int, str], ...] = ()
 
 
 def sweep(
@@ -96,21 +96,20 @@ def pin_choices(request: Request) -> tuple[Request, Facts]:
         "engine_version": facts.engine_version,
         "quant": facts.quant.id if facts.quant is not None else None,
     }
-    pinned = {name: x for name, x in chosen.items() if x is not None}
-    return request.model_copy(update=pinned), facts
+    return request.replace(**{name: x for name, x in chosen.items() if x is not None}), facts
 
 
 def _load_question(
     base: Request, setting: Setting, grid: Axes, machine: Machine | None
 ) -> _LoadQuestion:
-    request = base.model_copy(update=dict(setting))
+    request = base.replace(**dict(setting))
     try:
         facts = with_own_runs(resolve.bare_facts(request), machine)
         question = judge.candidate_plans(facts, judge.weigh)
     except AdvisorError as error:
-        return _LoadQuestion(setting, request, None, str(error), ())
+        return _LoadQuestion(setting, request, refusal=str(error))
     question, lacking = _with_ks(question, grid.ks) if grid.ks is not None else (question, ())
-    return _LoadQuestion(setting, request, question, None, lacking)
+    return _LoadQuestion(setting, request, question, lacking=lacking)
 
 
 def _with_ks(
@@ -143,11 +142,11 @@ def _answer(
     one_limit: bool,
 ) -> LoadPoint:
     base, *others = verdict.candidates
-    chosen = verdict.candidates[verdict.best] if verdict.best is not None else None
+    chosen = verdict.best_candidate
     estimate = chosen.estimate if chosen is not None else None
     slots = decide.common_slots(facts, verdict.decision, verdict.rule, estimate)
     if slots is not None and one_limit:
-        request = load.request.model_copy(update={"max_num_seqs": slots})
+        request = load.request.replace(max_num_seqs=slots)
         again = _load_question(request, load.setting, grid, machine)
         if again.question is not None:
             (later,) = judge.verdicts([again.question])
@@ -179,7 +178,7 @@ def _answer(
 
 
 def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
-    estimate, goal = candidate.estimate, facts.goal or "balanced"
+    estimate, goal = candidate.estimate, facts.aim
     assert estimate is not None  # every plan but the first speculates and was estimated
     return Point(
         plan=candidate.plan,

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from math import exp, log
-from typing import Literal, cast
+from math import log
+from typing import Literal
 
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import (
@@ -28,6 +28,8 @@ from advisor.domain.nouns import (
 Value = int | float
 
 Setting = tuple[tuple[str, Value], ...]  # (field of the request, value) of what is varied
+Quantile = Literal["p10", "p50", "p90"]
+QUANTILES: tuple[Quantile, ...] = ("p10", "p50", "p90")
 
 
 class Point(Frozen):
@@ -90,7 +92,7 @@ class BreakEven(Frozen):
     setting: Setting  # the other varied fields
     method: Method
     k: int
-    quantile: Literal["p10", "p50", "p90"]
+    quantile: Quantile
     at: float
     direction: Literal["falls", "rises"]  # below 1, or above it, as the axis grows
 
@@ -193,28 +195,17 @@ class Policy(Frozen):
     sweep: Sweep
 
 
-Quantile = Literal["p10", "p50", "p90"]
-
-QUANTILES: tuple[Quantile, ...] = ("p10", "p50", "p90")
-
-
 def break_evens(loads: Sequence[LoadPoint], axis: str | None) -> tuple[BreakEven, ...]:
     """Every crossing of a gain of 1 along `axis`, for each k and each other setting."""
     if axis is None:
         return ()
     return tuple(
         BreakEven(
-            axis=axis,
-            setting=setting,
-            method=method,
-            k=k,
-            quantile=quantile,
-            at=at,
-            direction=direction,
+            axis=axis, setting=setting, method=method, k=k, quantile=quantile, at=at, direction=way
         )
         for (setting, method, k), points in curves(loads, axis).items()
         for quantile in QUANTILES
-        for at, direction in _crossings(quantile, points)
+        for at, way in _crossings(quantile, points)
     )
 
 
@@ -224,7 +215,7 @@ def curves(
     """The speculative points of each k and other setting along the axis, (value, point)."""
     out: dict[tuple[Setting, Method, int], list[tuple[float, Point]]] = {}
     for load in loads:
-        at = float(cast(float, dict(load.setting)[axis]))
+        at = float(dict(load.setting)[axis])
         others = tuple((name, value) for name, value in load.setting if name != axis)
         for point in load.points:
             if point.k > 0:
@@ -241,7 +232,5 @@ def _crossings(
         if (before > 0) == (after > 0):
             continue
         part = before / (before - after)
-        at = left + part * (right - left)
-        if left > 0:
-            at = exp(log(left) + part * (log(right) - log(left)))
+        at = left * (right / left) ** part if left > 0 else left + part * (right - left)
         yield at, "falls" if before > after else "rises"

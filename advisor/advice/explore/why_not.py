@@ -1,7 +1,5 @@
 """Why not this k, or not on or off: what the answer has instead."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 from advisor.advice.explore.axes import series
@@ -45,8 +43,7 @@ def why_not(request: Request, asked: str) -> WhyNot:
 def _k(request: Request, k: int, asked: str) -> WhyNot:
     base, _ = pin_choices(request)
     load = sweep(base, {}).loads[0]  # what recommend weighs
-    best = load.best_k
-    if best is None:
+    if (best := load.best_k) is None:
         return _no_method(base, load, asked)
     both = sweep(base, {"k": sorted({0, best, k})}).loads[0]
     lacking = [why for other, why in both.lacking if other == k]
@@ -135,8 +132,8 @@ def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> lis
         out.append(f"a cycle gives {mine:.2f} tokens against {theirs:.2f}")
     loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
     is_best = groupby(loads, key=lambda load: load.best_k == point.k)
-    runs = [list(run) for best, run in is_best if best]
-    ends = [(run[0].request.concurrency, run[-1].request.concurrency) for run in runs]
+    runs = [[load.request.concurrency for load in run] for best, run in is_best if best]
+    ends = [(run[0], run[-1]) for run in runs]
     sizes = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ends[:4])
     out.append(
         f"it is the best k for {sizes} concurrent requests"

@@ -1,7 +1,5 @@
 """The largest load that keeps latency objectives (of the mean), and what tokens cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -53,7 +51,7 @@ def users_within(
     """The largest loads that are served for each k (without speculation first), of those up to MOST
     requests at once. Raises AdvisorError where the request cannot be served at all.
     """
-    asked = request.model_copy(update=limits)
+    asked = request.replace(**limits)
     vary: dict[str, Any] = {"concurrency": series(1, MOST, 34)}
     if ks is not None:
         vary["k"] = sorted({0, *ks})
@@ -87,7 +85,7 @@ def with_users(advice: Advice) -> Advice:
         for name, arm in (("users_without", 0), ("users", k or None))
         if arm is not None and (row := arms.get(arm)) is not None
     }
-    return advice.model_copy(update={"objective": objective.model_copy(update=counts)})
+    return advice.replace(objective=objective.replace(**counts))
 
 
 def with_costs(swept: Sweep, rate: Rate) -> Sweep:
@@ -96,10 +94,10 @@ def with_costs(swept: Sweep, rate: Rate) -> Sweep:
     def at(point: Point) -> Point:
         speed = point.output_tok_s.value or 0.0
         costs = {"cost_per_million": rate.cost(speed), "kwh_per_million": rate.energy_kwh(speed)}
-        return point.model_copy(update=costs)
+        return point.replace(**costs)
 
-    loads = (load.model_copy(update={"points": (*map(at, load.points),)}) for load in swept.loads)
-    return swept.model_copy(update={"loads": (*loads,)})
+    loads = (load.replace(points=(*map(at, load.points),)) for load in swept.loads)
+    return swept.replace(loads=(*loads,))
 
 
 class _Try:

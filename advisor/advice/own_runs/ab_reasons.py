@@ -1,10 +1,8 @@
 """Why an A/B came out as it did: tokens and time of a step, short drafts, metrics that differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
-from advisor.domain.nouns import Plan
+from advisor.domain.nouns import Goal, Plan
 from advisor.domain.sourced import sourced
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun, ResultModel
@@ -35,20 +33,60 @@ class Step(ResultModel):
     expected_gain: tuple[float, float, float] | None = None  # of TPOT: 10th, 50th, 90th percentile
 
 
-def why_tokens(step: Step | None) -> Iterator[str]:
-    """Tokens per step beside what is normal for this model and text."""
-    if not (step and step.tokens_per_step and step.expected_tokens):
-        return
-    low, _, high = step.expected_tokens
-    words = f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to {high:.2f}"
-    if step.tokens_per_step < low:
-        words += (
-            ": low. Check the prompts (random or repetitive text), the sampling temperature, the "
-            "chat template and that the drafter belongs to this model"
+def why(
+    off: Sequence[BenchmarkRun],
+    on: Sequence[BenchmarkRun],
+    gains: Sequence[arms.Gain],
+    step: Step | None,
+    plan: Plan | None,
+    goal: Goal,
+) -> Iterator[str]:
+    """All that explains the gains of one load: `step` as measured and expected, `plan` as far as it
+    is known.
+    """
+    if step and step.tokens_per_step and step.expected_tokens:
+        low, _, high = step.expected_tokens
+        words = f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to "
+        words += f"{high:.2f}"
+        if step.tokens_per_step < low:
+            words += (
+                ": low. Check the prompts (random or repetitive text), the sampling temperature, "
+                "the chat template and that the drafter belongs to this model"
+            )
+        elif step.tokens_per_step > high:
+            words += ": high. Check that answers are not repetitive or truncated"
+        yield words
+    yield from why_cycle(step, plan)
+    known_k = plan.k if plan else None
+    drafts = ((run.acceptance.mean_draft(), run.k or known_k) for run in on if run.acceptance)
+    for drafted, k in [(n, k) for n, k in drafts if n and k and n < CUT_SHORT * k][:1]:
+        yield (
+            f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, request "
+            "ends or limits)"
         )
-    elif step.tokens_per_step > high:
-        words += ": high. Check that answers are not repetitive or truncated"
-    yield words
+    rate = max((run.request_rate or 0.0 for run in (*off, *on)), default=0.0)
+    if rate and goal == "balanced":
+        yield (
+            f"the load was offered at {rate:.4g} requests/s, not closed: that rate sets the "
+            "throughput, so the verdict is by TPOT"
+        )
+    verdicts = {gain.metric: gain.verdict for gain in gains}
+    whole = verdicts.get("output_tok_s")
+    if whole == "slower" and verdicts.get("ttft") == "faster":
+        yield (
+            "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
+            "throughput"
+        )
+    # where it was offered, throughput tells nothing
+    if not rate and whole and whole != "faster" and verdicts.get("tpot") == "faster":
+        yield (
+            "tokens came faster but throughput did not: the prompts' time or waiting requests "
+            "dominate"
+        )
+    sides = [[g for run in arm if (g := run.goodput_rps) is not None] for arm in (off, on)]
+    if all(sides):
+        before, after = (sum(side) / len(side) for side in sides)
+        yield f"goodput {before:.3g} -> {after:.3g} requests/s within the objectives"
 
 
 def why_cycle(step: Step | None, plan: Plan | None) -> Iterator[str]:
@@ -66,40 +104,3 @@ def why_cycle(step: Step | None, plan: Plan | None) -> Iterator[str]:
     elif ratio < FAST:
         words += ": faster than expected. Check that both runs used the same build and power limit"
     yield words
-
-
-def why_short_drafts(on: Sequence[BenchmarkRun], plan: Plan | None) -> Iterator[str]:
-    """Drafts that end before k."""
-    for run in on:
-        drafted = run.acceptance.mean_draft() if run.acceptance else None
-        k = run.k or (plan.k if plan else None)
-        if drafted and k and drafted < CUT_SHORT * k:
-            yield (
-                f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, "
-                "request ends or limits)"
-            )
-            return
-
-
-def why_open_load(rate: float) -> Iterator[str]:
-    """A rate of requests per second that the client kept to."""
-    yield (
-        f"the load was offered at {rate:.4g} requests/s, not closed: that rate sets the "
-        "throughput, so the verdict is by TPOT"
-    )
-
-
-def why_metrics_differ(gains: Sequence[arms.Gain], offered: bool) -> Iterator[str]:
-    """Metrics of which one gained and another did not; throughput is none where it was offered."""
-    verdicts = {gain.metric: gain.verdict for gain in gains}
-    whole = verdicts.get("output_tok_s")
-    if whole == "slower" and verdicts.get("ttft") == "faster":
-        yield (
-            "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
-            "throughput"
-        )
-    if not offered and whole and whole != "faster" and verdicts.get("tpot") == "faster":
-        yield (
-            "tokens came faster but throughput did not: the prompts' time or waiting requests "
-            "dominate"
-        )

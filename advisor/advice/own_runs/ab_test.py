@@ -1,7 +1,5 @@
 """The verdict on an A/B of speculation: what it gained, why, and what to try next."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -100,8 +98,8 @@ def judge_ab(
     verdict: Verdict = "mixed" if len(verdicts) > 1 else next(iter(verdicts), "no figure")
     if not any(load.comparable for load in loads):
         verdict = "not comparable"
-    request, text = setting.request, "unknown"
-    if request is not None:
+    text = "unknown"
+    if (request := setting.request) is not None:
         engine, k = request.engine or "default engine", f" k={setting.k}" if setting.k else ""
         text = f"{request.model} on {request.hardware}, {engine}, {setting.method}{k}"
     return AbReport(verdict=verdict, loads=loads, setting=text, notes=tuple(notes))
@@ -113,19 +111,11 @@ def _load(
     load = _load_text(on[0] if on[0].concurrency else off[0], off[0].part == on[0].part)
     if unlike := arms.unlike(off, on):
         return LoadVerdict(load=load, differences=tuple(unlike))
-    rates = {run.request_rate for run in (*off, *on) if run.request_rate}
-    lead: arms.Metric = _LEADS.get(setting.goal) or ("tpot" if rates else "output_tok_s")
+    offered = any(run.request_rate for run in (*off, *on))
+    lead: arms.Metric = _LEADS.get(setting.goal) or ("tpot" if offered else "output_tok_s")
     gains = sorted(arms.gains(off, on), key=lambda gain: gain.metric != lead)
     step, expected = _step(on, gains, setting)
     plan = expected[1] if expected is not None else None
-    why = (
-        *ab_reasons.why_tokens(step),
-        *ab_reasons.why_cycle(step, plan),
-        *ab_reasons.why_short_drafts(on, plan),
-        *(ab_reasons.why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
-        *ab_reasons.why_metrics_differ(gains, offered=bool(rates)),
-        *_goodputs(off, on),
-    )
     compared = []
     for gain in gains:
         low, high = gain.interval()
@@ -136,18 +126,10 @@ def _load(
         gains=tuple(compared),
         percentiles=tuple(_percentiles(off, on)),
         step=step,
-        why=why,
+        why=tuple(ab_reasons.why(off, on, gains, step, plan, setting.goal)),
         weak=tuple(arms.weak_points(off, on)),
         next=_next(on, gains, setting, plan) if plan is not None and step is not None else None,
     )
-
-
-def _goodputs(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> Iterator[str]:
-    """What was served within the objectives, where both sides say it."""
-    sides = [[g for run in arm if (g := run.goodput_rps) is not None] for arm in (off, on)]
-    if all(sides):
-        before, after = (sum(side) / len(side) for side in sides)
-        yield f"goodput {before:.3g} -> {after:.3g} requests/s within the objectives"
 
 
 def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:
@@ -174,7 +156,7 @@ def _percentiles(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> Ite
 
 def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
     """Mean tokens per step over repeats, bonus token included."""
-    lengths = [run.acceptance.tokens_per_step(run.k or k) for run in on if run.acceptance]
+    lengths = (run.acceptance.tokens_per_step(run.k or k) for run in on if run.acceptance)
     known = [length for length in lengths if length]
     return sum(known) / len(known) if known else None
 
@@ -219,7 +201,7 @@ def _next(
     """The draft length with the largest expected gain over the measured one, or off."""
     if setting.request is None:
         return None
-    request = setting.request.model_copy(update=acceptance_fields(on, plan.k))
+    request = setting.request.replace(**acceptance_fields(on, plan.k))
     try:
         facts, _, others = question(request, setting)
         plans = [plan, *(other for other in others if other.k != plan.k)]

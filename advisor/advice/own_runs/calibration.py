@@ -1,7 +1,5 @@
 """From benchmark files to own runs of a machine, and what they change of an answer."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -189,7 +187,7 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     """One sentence on the machine and on what its runs changed."""
     count, estimate, bare = len(machine.runs), advice.estimate, None
     if advice.candidate is not None and estimate is not None and advice.facts.own_runs:
-        without = advice.facts.model_copy(update={"own_runs": ()})
+        without = advice.facts.replace(own_runs=())
         bare = judge.estimate_plans(without, [advice.candidate])[0]
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
     runs = f"{count} own run{'s' if count > 1 else ''}"

@@ -41,7 +41,7 @@ def unlike(facts: Facts, plan: Plan) -> tuple[str, ...]:
 
 
 def _is_here(facts: Facts, run: OwnRun) -> bool:
-    model = facts.model.id if facts.model is not None else None
+    model = facts.llm.id
     loads = (
         (run.concurrency, facts.concurrency),
         (run.input_tokens, facts.ctx_tokens),

@@ -23,6 +23,7 @@ from advisor.readers.results.run import BenchmarkRun
 METHODS_BY_WORD = dict.fromkeys(("nextn", "draft-mtp", "qwen3_next_mtp", "deepseek_mtp"), "mtp")
 
 SCRIPT = "run.sh"  # of a folder of `advisor bench plan`
+_COUNTS = {name: name for name in ("concurrency", "output_tokens")} | {"ctx_tokens": "input_tokens"}
 TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}
 
 
@@ -82,9 +83,8 @@ def setting(
         "gpus": cards,
         "workload": workload_of(_first(runs, "dataset")),
     }
-    counts = {"ctx_tokens": "input_tokens"}  # where files call it otherwise
-    for name in ("concurrency", "ctx_tokens", "output_tokens"):
-        stated[name] = round(_first(runs, counts.get(name, name)) or 0) or None
+    for name, in_files in _COUNTS.items():
+        stated[name] = round(_first(runs, in_files) or 0) or None
     if launch and (ranks := launch.tp * launch.pp * launch.dp) > 1:
         stated |= {"tp": launch.tp, "gpus": ranks}
     k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k") or _counted_k(on)

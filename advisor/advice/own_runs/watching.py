@@ -1,7 +1,5 @@
 """What a running server does, from two readings of its counters, and what to change."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -100,7 +98,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
             )
         return WatchWord("unknown", (*why, f"no decision: {known.problem}"))
     k = known.k or server.k
-    request = known.request.model_copy(update=acceptance_fields([run], k))
+    request = known.request.replace(**acceptance_fields([run], k))
     try:
         question = judge.candidate_plans(facts_for_request(request))
         plans = [plan for plan in question.plans if plan.method == known.method]

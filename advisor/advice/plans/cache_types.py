@@ -24,15 +24,13 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     `SLOTS` of them run at once, in it and each of its `arms`. Raises AdvisorError for a type that
     the engine does not have.
     """
-    kinds = traits(plan.engine).cache_types
-    given = facts.request.kv_cache_dtype if facts.request is not None else None
+    kinds, given = traits(plan.engine).cache_types, facts.question.kv_cache_dtype
     if needed := only_type(facts, plan):
         if given is not None and not given.startswith(needed) and given != "8bit":
             raise AdvisorError(
-                f"{facts.model.name if facts.model else 'this model'} runs in {plan.engine} with "
-                f"--kv-cache-dtype {needed} only"
+                f"{facts.llm.name} runs in {plan.engine} with --kv-cache-dtype {needed} only"
             )
-        return plan.model_copy(update={"kv_cache_dtype": needed})
+        return plan.replace(kv_cache_dtype=needed)
     if given is not None:
         if given in ("auto", "bf16", "f16", "fp16", "bfloat16"):
             return plan
@@ -42,14 +40,14 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
                 f"{plan.engine} has no KV cache type '{given[:20]}' here: use auto or "
                 f"{' or '.join(kinds)}"
             )
-        return plan.model_copy(update={"kv_cache_dtype": word})
+        return plan.replace(kv_cache_dtype=word)
     if not kinds or not reads_8_bits(facts, plan):
         return plan
-    most = plan.max_num_seqs or facts.concurrency or 1
-    asked = min(ceil((facts.concurrency or 1) / plan.dp), most)
+    most = plan.max_num_seqs or facts.load
+    asked = min(ceil(facts.load / plan.dp), most)
     if not needs_8_bits(facts, plan, arms, asked, need(facts)):
         return plan
-    return plan.model_copy(update={"kv_cache_dtype": kinds[0]})
+    return plan.replace(kv_cache_dtype=kinds[0])
 
 
 def needs_8_bits(
@@ -59,22 +57,22 @@ def needs_8_bits(
     only with 8 bits, in the plan and each of its arms: one truth, or an array for arrays (N,).
     """
     kind, slots = traits(plan.engine).cache_types[0], plan.max_num_seqs
-    one = plan.model_copy(update={"kv_cache_dtype": kind, "max_num_seqs": 1})
+    one = plan.replace(kv_cache_dtype=kind, max_num_seqs=1)
     # fewer than `SLOTS` were asked for: the others are for short requests beside them
     least = lesser(SLOTS, slots if slots is not None else asked)
     few = asked < least
     beside = (choose(few, lesser(tokens, USUAL_PROMPT + USUAL_OUTPUT), tokens), least)
     if shares_context(plan):  # context comes before precision, and precision before more slots
         alone = {"max_num_seqs": 1, "max_model_len": None}
-        plan, *arms = (arm.model_copy(update=alone) for arm in (plan, *arms))
-        longest = facts.model.max_context_tokens if facts.model is not None else None
-        usual = greater(tokens, int(min(LENGTHS[-1], longest or 0) / SPARE))
+        plan, *arms = (arm.replace(**alone) for arm in (plan, *arms))
+        longest = facts.llm.max_context_tokens or 0
+        usual = greater(tokens, int(min(LENGTHS[-1], longest) / SPARE))
         beside = (choose(few, usual, tokens), choose(few, 1, least))
-    eight = plan.model_copy(update={"kv_cache_dtype": kind})
+    eight = plan.replace(kv_cache_dtype=kind)
     now, then = (memory.room(facts, arm, tokens) for arm in (plan, eight))
     decides: Any = now is not None and then is not None and now < lesser(asked, then)
     wanted: Sequence[tuple[Length, Length]] = ((tokens, lesser(asked, least)), beside)
-    if facts.hardware is not None and facts.hardware.arch.startswith("sm_12"):
+    if facts.device.arch.startswith("sm_12"):
         catalogue = engines.get(facts.engine or "").catalogue
         if catalogue.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version):
             wanted = ()  # drafts beside an 8-bit cache verify with piecewise graphs (SD414)
@@ -95,15 +93,14 @@ def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: Length, slots: Len
     if traits(arm.engine).pool == "slots":  # reserved at their whole length
         whole = round_up(tokens * SPARE / LLAMA_STEP) * LLAMA_STEP
         length = whole if arm.max_model_len is None else lesser(arm.max_model_len, whole)
-        arm = arm.model_copy(update={"max_model_len": length})
+        arm = arm.replace(max_model_len=length)
     now = memory.room(facts, arm, tokens)
     if now is None or not holds(lacks := now < slots):
         return False
-    then = memory.room(facts, arm.model_copy(update={"kv_cache_dtype": eight}), tokens)
+    then = memory.room(facts, arm.replace(kv_cache_dtype=eight), tokens)
     return then is not None and lacks & (then >= slots)
 
 
 def reads_8_bits(facts: Facts, plan: Plan) -> bool:
     """Whether the engine reads such a cache on this hardware without emulation."""
-    arch = facts.hardware.arch if facts.hardware is not None else ""
-    return traits(plan.engine).pool == "slots" or arch.startswith(FP8_ARCHS)
+    return traits(plan.engine).pool == "slots" or facts.device.arch.startswith(FP8_ARCHS)

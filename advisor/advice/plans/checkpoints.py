@@ -41,23 +41,21 @@ def reference(facts: Facts, method: str) -> Reference:
     """The model's repository at this quantisation, or one to quantise, or a placeholder."""
     model, quant = facts.model, facts.quant
     own, engine = own_name(facts.request), engines.canonical(facts.engine or "")
-    gguf = own is not None and "gguf" in own.lower()
-    loads_form = engine is not None and traits(engine).gguf == gguf  # GGUF files or a folder
-    if own is not None and quant is not None and loads_form:
-        at_start = quant.id in traits(facts.engine).quantizes_at_load
-        at_start = at_start and not (
-            model is not None and knowledge.checkpoint(model, quant, facts.engine, "none")
-        )
-        return Reference(own, quant.id if at_start else None)
-    if own is not None and quant is not None:  # its files are not of the form that is loaded
+    if own is not None and quant is not None:
+        # GGUF files or a folder
+        if engine is not None and traits(engine).gguf == ("gguf" in own.lower()):
+            at_start = quant.id in traits(facts.engine).quantizes_at_load and not (
+                model is not None and knowledge.checkpoint(model, quant, facts.engine, "none")
+            )
+            return Reference(own, quant.id if at_start else None)
+        # its files are not of the form that is loaded
         last_part = own.rstrip("/").rsplit("/", 1)[-1].partition(":")[0] or "MODEL"
         return Reference(f"{PLACEHOLDER_ORG}{last_part}-{quant.id.upper()}", known=False)
     if model is not None and quant is not None:
         published = knowledge.checkpoint(model, quant, facts.engine, method)
         if published is not None:
             return Reference(address(published))
-        full = at_load(facts, method)
-        if full is not None:
+        if (full := at_load(facts, method)) is not None:
             return Reference(address(full), quant.id)
     name = model.name or model.id if model is not None else "MODEL"
     word = (quant.id if quant is not None else "QUANT").upper()
@@ -93,7 +91,7 @@ def with_own(model: LLM, own: str) -> LLM:
         Checkpoint(quant=quant_id, repository=own, engines=loads, source=AS_ASKED)
         for quant_id in quants
     )
-    return model.model_copy(update={"checkpoints": rows})
+    return model.replace(checkpoints=rows)
 
 
 def is_own(model: LLM) -> bool:
@@ -112,13 +110,11 @@ def at_load(facts: Facts, method: str) -> Checkpoint | None:
     model, quant, engine = facts.model, facts.quant, engines.canonical(facts.engine or "")
     if model is None or quant is None or engine is None:
         return None
-    size = facts.hardware.memory_gb if facts.hardware is not None else None
-    if quant.id not in traits(engine).quantizes_at_load or size is None:
+    size, params = facts.device.memory_gb, model.total_params_b
+    if quant.id not in traits(engine).quantizes_at_load or size is None or params is None:
         return None
     full = knowledge.checkpoint(model, FULL, facts.engine, method)
-    if full is None or model.total_params_b is None:
-        return None
-    return full if 2 * model.total_params_b <= KEPT * size.value * facts.gpus else None
+    return full if 2 * params <= KEPT * size.value * facts.gpus else None
 
 
 def available(facts: Facts) -> bool:
@@ -146,13 +142,11 @@ def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tup
     """Published quantisations beyond those `tried` that run here: the model's own form, then most
     bits first.
     """
-    ids = dict.fromkeys(row.quant for row in knowledge.checkpoints(model))
-    own = next(iter(ids), None)
-    quants = [knowledge.quant(name) for name in ids if name not in tried]
+    ids = [*dict.fromkeys(row.quant for row in knowledge.checkpoints(model))]
     runs = [
         quant
-        for quant in quants
+        for quant in (knowledge.quant(name) for name in ids if name not in tried)
         if engine in (quant.engines or (engine,)) and hw.arch in (quant.archs or (hw.arch,))
         if knowledge.checkpoint(model, quant, engine, "none") is not None
     ]
-    return tuple(sorted(runs, key=lambda quant: (quant.id != own, -(quant.bits or 0.0))))
+    return tuple(sorted(runs, key=lambda quant: (quant.id != ids[0], -(quant.bits or 0.0))))

@@ -8,7 +8,6 @@ from math import ceil
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Facts, Plan
-from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
@@ -85,15 +84,13 @@ LEAST_SHARE = sourced(0.5, "share", "own choice: less leaves no room for a model
 
 def need(facts: Facts) -> int:
     """Tokens of one request. Raises AdvisorError where the model or the given limit is shorter."""
-    tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    top = facts.model.max_context_tokens if facts.model is not None else None
+    tokens, top = facts.length, facts.llm.max_context_tokens
     if top is not None and tokens > top:
         raise AdvisorError(
             f"{tokens} tokens per request do not fit the model's context of {top}: lower --ctx or "
             f"--output-tokens"
         )
-    given = facts.request.max_model_len if facts.request is not None else None
-    if given is not None and given < tokens:
+    if (given := facts.question.max_model_len) is not None and given < tokens:
         raise AdvisorError(
             f"--max-model-len {given} is shorter than a request of {tokens} tokens: raise it, or "
             f"lower --ctx or --output-tokens"
@@ -104,28 +101,21 @@ def need(facts: Facts) -> int:
 def context(facts: Facts) -> int:
     """The least context to serve: prompt and answer with room to spare, or what is given."""
     tokens = need(facts)
-    if facts.request is not None and facts.request.max_model_len is not None:
-        return facts.request.max_model_len
-    return int(least_context(facts, tokens))
+    return facts.question.max_model_len or int(least_context(facts, tokens))
 
 
 def least_context(facts: Facts, tokens: Length) -> Length:
     """The least context for requests of so many tokens, one number or an array (N,)."""
-    top = facts.model.max_context_tokens if facts.model is not None else None
-    step, floor = (
-        (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (CONTEXT_STEP, LEAST_CONTEXT)
-    )
+    reserved, top = traits(facts.engine).pool == "slots", facts.llm.max_context_tokens
+    step, floor = (LLAMA_STEP, 0) if reserved else (CONTEXT_STEP, LEAST_CONTEXT)
     room: Length = round_up(greater(tokens * SPARE, floor) / step) * step
     return lesser(room, top) if top is not None else room
 
 
 def slots(facts: Facts, replicas: int) -> int:
     """Request slots of one replica before memory is asked: those given, else enough."""
-    given = facts.request.max_num_seqs if facts.request is not None else None
-    if given is not None:
-        return given
-    load, shared = ceil((facts.concurrency or 1) / replicas), bool(shared_context(facts))
-    return int(enough_slots(facts, load, shared))
+    load, shared = ceil(facts.load / replicas), bool(shared_context(facts))
+    return facts.question.max_num_seqs or int(enough_slots(facts, load, shared))
 
 
 def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
@@ -142,8 +132,7 @@ def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     """The option with which llama-server's slots share one context, for one request at a time: it
     gets all of it, and a second one does not wait. Empty for more requests, which get a part each.
     """
-    given = facts.request.max_num_seqs if facts.request is not None else None
-    alone = given is None and (facts.concurrency or 1) == 1
+    alone = facts.question.max_num_seqs is None and facts.load == 1
     return (SHARED_CONTEXT,) if alone and traits(facts.engine).pool == "slots" else ()
 
 
@@ -151,45 +140,41 @@ def cap_slots(facts: Facts, plan: Plan, tokens: Length | None = None, where: Any
     """The plan with no more slots than its memory holds, where that is one or more; of a plan with
     arrays (N,) those in the mask `where`. `tokens`: of one request.
     """
-    usual = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    room: Any = memory.room(facts, plan, usual if tokens is None else tokens)
+    room: Any = memory.room(facts, plan, facts.length if tokens is None else tokens)
     slots: Any = plan.max_num_seqs
     if room is None or slots is None:
         return plan
     if shares_context(plan):
-        fewer = plan.model_copy(update={"max_num_seqs": slots - 1})
+        fewer = plan.replace(max_num_seqs=slots - 1)
         return plan if slots <= 1 or room >= 1 else cap_slots(facts, fewer, tokens)
     capped = where & (room >= 1) & (slots > room)
     fit = choose(capped, round_down(lesser(room, slots)), slots)
-    return plan.model_copy(update={"max_num_seqs": fit}) if holds(capped) else plan
+    return plan.replace(max_num_seqs=fit) if holds(capped) else plan
 
 
 def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     """The plan with the longest usual context that costs nothing: each of `arms` (the plan first)
     still holds `FREE` such requests, or its slots where they are reserved.
     """
-    if facts.request is not None and facts.request.max_model_len is not None:
+    if facts.question.max_model_len is not None:
         return plan
-    top = facts.model.max_context_tokens if facts.model is not None else None
-    length = free_length(facts, plan, arms)
-    if length == plan.max_model_len:
+    if (length := free_length(facts, plan, arms)) == plan.max_model_len:
         return plan
-    if top:
-        return cap_slots(facts, plan.model_copy(update={"max_model_len": length}))
+    if facts.llm.max_context_tokens:
+        return cap_slots(facts, plan.replace(max_model_len=length))
     # the model's own length, which the engine shortens to what fits
     extra = (("--max-model-len", "auto"),) if traits(plan.engine).json_speculation else ()
-    return plan.model_copy(update={"max_model_len": None, "extra": (*plan.extra, *extra)})
+    return plan.replace(max_model_len=None, extra=(*plan.extra, *extra))
 
 
 def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
     """The plan's context or the longest usual one that is free (see `roomy`), or arrays (N,)."""
-    top = facts.model.max_context_tokens if facts.model is not None else None
-    gb = facts.hardware.memory_gb if facts.hardware is not None else None
+    top, gb = facts.llm.max_context_tokens, facts.device.memory_gb
     small = gb is not None and gb.value <= SMALL_GB
     most: Any = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
     reserved = traits(plan.engine).pool == "slots"
     if shares_context(plan):  # more slots come after the context
-        arms = [arm.model_copy(update={"max_num_seqs": 1}) for arm in arms]
+        arms = [arm.replace(max_num_seqs=1) for arm in arms]
     if reserved and any(arm.method == "mtp" for arm in arms):
         known = get_defect("llama-draft-ctx-total")  # the head's context is sized from all slots
         if between(build_order(facts.engine_version), known.since, known.until) is not False:
@@ -201,7 +186,7 @@ def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
         for arm in arms:
             if not holds(free):
                 break
-            room = memory.room(facts, arm.model_copy(update={"max_model_len": length}), length)
+            room = memory.room(facts, arm.replace(max_model_len=length), length)
             slots = 1 if arm.max_num_seqs is None else arm.max_num_seqs
             free = free & (room is not None and room >= (slots if reserved else FREE))
         longest = choose(free, length, longest)
@@ -215,42 +200,34 @@ def with_share(
     beside `load` requests of so many tokens (of one replica, numbers or arrays (N,)), with smaller
     prefill steps, then with all that none of the `arms` needs beside the share.
     """
-    usable, shape = device.usable_gib(facts), facts.shape or facts.model
-    outside = _outside(facts, plan, arms)
-    if usable is None or shape is None or outside is None:
+    usable, shape, quant = device.usable_gib(facts), facts.known_shape, facts.quant
+    if usable is None or shape is None or quant is None or plan.memory_fraction is None:
         return plan
+    # GiB that the arms need at most beside the share
+    outside = reduce(greater, (memory.outside_gib(facts, arm, shape, quant) for arm in arms))
     most = lesser(plan.memory_fraction, round_down(100 * (1 - outside / usable)) / 100)
     chunk = card_of(1024 * usable).chunk
     first = plan.max_num_batched_tokens or chunk
     budget: Any = plan.max_num_batched_tokens
     fraction, open_ = greater(most, LEAST_SHARE), True
     for step in sorted({first, min(first, chunk)}, reverse=True):
-        less = plan.model_copy(update={"max_num_batched_tokens": step})
+        less = plan.replace(max_num_batched_tokens=step)
         own = sglang_share(facts, less, shape)
         if own is not None and holds(own >= 1 / 1000):
             own = lesser(round_down(1000 * own) / 1000, most)
-            less = less.model_copy(update={"memory_fraction": own})
+            less = less.replace(memory_fraction=own)
             here = open_ & memory.starts(facts, less, tokens, load)
             if holds(here):
                 budget, fraction = choose(here, step, budget), choose(here, own, fraction)
                 open_ = open_ & negate(here)
         if not holds(open_):
             break
-    return plan.model_copy(update={"memory_fraction": fraction, "max_num_batched_tokens": budget})
-
-
-def _outside(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
-    """GiB that the arms need at most beside the share; None where that is not known."""
-    shape, quant = facts.shape or facts.model, facts.quant
-    if shape is None or quant is None or plan.memory_fraction is None:
-        return None
-    return reduce(greater, (memory.outside_gib(facts, arm, shape, quant) for arm in arms))
+    return plan.replace(memory_fraction=fraction, max_num_batched_tokens=budget)
 
 
 def only_type(facts: Facts, plan: Plan) -> str | None:
     """The KV cache type without which vLLM's class for this model stops; None where any does."""
-    known = facts.model.kv_cache_dtype if facts.model is not None else None
-    return known if traits(plan.engine).json_speculation else None
+    return facts.llm.kv_cache_dtype if traits(plan.engine).json_speculation else None
 
 
 def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
@@ -259,8 +236,7 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     if request is None:
         return ()
     rows: list[tuple[str, str, str]] = []
-    length, tokens = plan.max_model_len, need(facts)
-    top = facts.model.max_context_tokens if facts.model is not None else None
+    length, tokens, top = plan.max_model_len, need(facts), facts.llm.max_context_tokens
     asked, reserved = ceil(request.concurrency / plan.dp), traits(plan.engine).pool == "slots"
     room = memory.room(facts, plan, tokens)
     if request.max_model_len is None and top is None:

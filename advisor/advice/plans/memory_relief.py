@@ -8,7 +8,7 @@ from advisor.advice.plans import checkpoints, offload, propose, topology
 from advisor.advice.plans.limits import FEW, FOUR_BITS
 from advisor.advice.wording import name_of
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
-from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
+from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
@@ -40,7 +40,6 @@ CONTEXT_STEPS = sourced(
 
 def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
     """One sentence: by how much the plan does not fit, and what would."""
-    model = facts.model.id if facts.model else "the model"
     quant = facts.quant.id if facts.quant else "this quantisation"
     gpus = memory.replica_gpus(facts, plan)
     where = f"{f'{gpus} x ' if gpus > 1 else ''}{name_of(facts.hardware, 'this hardware')}"
@@ -49,15 +48,16 @@ def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
         "unknown memory" if bill.available_gib is None else f"{bill.available_gib:.1f} GiB usable"
     )
     text = (
-        f"{model} at {quant} does not fit on {where} with {plan.engine}: "
+        f"{facts.llm.id or 'the model'} at {quant} does not fit on {where} with {plan.engine}: "
         f"{bill.short_gib or 0:.1f} GiB short (weights and engine {needs:.1f} GiB per GPU, {have})"
     )
-    plain = plan.model_copy(update={"method": "none", "k": 0})
+    plain = plan.replace(method="none", k=0)
     fewer = list(_fewer_tokens(facts, plain))
-    instead = [*fewer, *_other_builds(facts, plain)]
-    more = " or more GPUs" if more_counts(facts.hardware, 0) else ""
-    text += f"; what fits: {', or '.join(instead[:3])}" if instead else ""
-    text += "" if instead else f"; choose a smaller model{more}"
+    if instead := [*fewer, *_other_builds(facts, plain)]:
+        text += f"; what fits: {', or '.join(instead[:3])}"
+    else:
+        more = " or more GPUs" if more_counts(facts.hardware, 0) else ""
+        text += f"; choose a smaller model{more}"
     if plan.method != "none" or fewer:  # what is short may be the room for requests
         return text
     split = offload.some_layers(facts)
@@ -71,23 +71,20 @@ def _fewer_tokens(facts: Facts, plain: Plan) -> Iterator[str]:
     """Options of the command line that make room by shorter or fewer requests."""
 
     def fits(plan: dict[str, int], asked: dict[str, int]) -> bool:
-        other = facts.model_copy(update=asked) if asked else facts
-        return bool(memory.bill(other, plain.model_copy(update=plan)).fits)
+        return bool(memory.bill(facts.replace(**asked), plain.replace(**plan)).fits)
 
-    prompt = facts.ctx_tokens or USUAL_PROMPT
-    answer = facts.output_tokens or USUAL_OUTPUT
-    given = facts.request.max_model_len if facts.request is not None else None
+    prompt, given = facts.ctx_tokens or USUAL_PROMPT, facts.question.max_model_len
     for ctx in CONTEXT_STEPS:
         if given is not None:
-            if prompt + answer <= ctx < given and fits({"max_model_len": ctx}, {}):
+            if facts.length <= ctx < given and fits({"max_model_len": ctx}, {}):
                 yield f"--max-model-len {ctx}"
                 break
         elif ctx < prompt:
-            length = min(plain.max_model_len or ctx, ctx + answer)
+            length = min(plain.max_model_len or ctx, facts.length - prompt + ctx)
             if fits({"max_model_len": length}, {"ctx_tokens": ctx}):
                 yield f"--ctx {ctx}"
                 break
-    slots = plain.max_num_seqs or facts.concurrency or 1
+    slots = plain.max_num_seqs or facts.load
     while not traits(plain.engine).states_in_pool and slots > 1:
         # the others take every slot's context or recurrent state at the start
         slots //= 2
@@ -103,16 +100,16 @@ def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
     elif plain.engine in memory.SERVERS:
         # llama-server takes no share of the memory and no ranks
         one = {"tp": 1, "dp": 1, "pp": 1, "memory_fraction": None, "kv_cache_dtype": None}
-        gguf = plain.model_copy(update={"engine": "llama-server", **one})
+        gguf = plain.replace(engine="llama-server", **one)
         quant = largest_quant(facts, gguf, like=True)
-        many = (facts.concurrency or 1) > FEW
+        many = facts.load > FEW
         if quant is not None and not (many and (quant.bits or 0.0) < FOUR_BITS):
             yield f"--engine llama-server --quant {quant.id}"
     for count in more_counts(facts.hardware, facts.gpus):
         if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
             continue
-        shared = facts.model_copy(update={"gpus": count, "tp": count})
-        if memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1, "pp": 1})).fits:
+        shared = facts.replace(gpus=count, tp=count)
+        if memory.bill(shared, plain.replace(tp=count, dp=1, pp=1)).fits:
             yield f"--gpus {count}"
             break
 
@@ -129,16 +126,15 @@ def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
     """The largest smaller quantisation that runs and fits here; `like`: or one of the same step."""
-    bits = facts.quant.bits if facts.quant else None
-    arch = facts.hardware.arch if facts.hardware else ""
-    names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)
+    bits, arch = facts.quant.bits if facts.quant else None, facts.device.arch
+    names = offload.RELEASED.get(facts.llm.family, SMALLER)
     known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
     if facts.model is not None and facts.hardware is not None:  # what there is, and no other
         published = checkpoints.others(facts.model, plan.engine, facts.hardware, tuple(names))
-        asked = facts.model_copy(update={"engine": plan.engine})
-        here = [q for q in known if checkpoints.available(asked.model_copy(update={"quant": q}))]
-        known = [*here, *published]
-    fp4 = names is not SMALLER or (facts.hardware is not None and facts.hardware.fp4_tflops)
+        asked = facts.replace(engine=plan.engine)
+        known = [q for q in known if checkpoints.available(asked.replace(quant=q))]
+        known += published
+    fp4 = names is not SMALLER or facts.device.fp4_tflops
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
         if quant.family in ("nvfp4", "mxfp4") and not fp4:
             continue  # runs elsewhere only through slower stand-in kernels
@@ -146,6 +142,6 @@ def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
         most = float("inf") if bits is None else bits + (SAME_STEP if like else 0.0)
         if not runs or quant.bits is None or quant.bits >= most:
             continue
-        if memory.bill(facts.model_copy(update={"quant": quant}), plan).fits:
+        if memory.bill(facts.replace(quant=quant), plan).fits:
             return quant
     return None

@@ -13,14 +13,14 @@ import numpy as np
 from advisor import engines
 from advisor.advice.plans import checkpoints
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
-from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
+from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters, heads
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
-from advisor.perf.arrays import Floats, Mask, Points
+from advisor.perf.arrays import Floats, Points
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.schedule import replay
@@ -73,8 +73,7 @@ def methods(facts: Facts) -> tuple[Method, ...]:
     if asked == "ngram":
         return ("ngram",)  # copied from earlier text: any model
     # a head whose layers are known, so that it can be priced
-    known = (shape for shape in (facts.model, facts.shape) if shape is not None)
-    head = any(shape.mtp_layers for shape in known)
+    head = any(shape.mtp_layers for shape in (facts.model, facts.shape) if shape is not None)
     own: tuple[Method, ...] = ("mtp",) if head or assistant(facts) else ()
     others = drafters.methods(facts) if asked != "mtp" else ()
     if own and asked in (None, "mtp") and not (others and headless(facts)):
@@ -103,7 +102,7 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
 def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None], ...]:
     """Options of a launch that drafts so: of the drafter's page, its pinned commit, its form."""
     engine, own = facts.engine or "", drafter(facts, method)
-    word = facts.request.method if facts.request is not None else None
+    word = facts.question.method
     if word in NGRAM_FORMS and method == "ngram" and engine in NGRAM_FORMS[word]:
         return ((SPEC_METHOD, json.dumps(word)),)
     if own is None:
@@ -113,8 +112,7 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
         "vllm": ("--speculative-config.revision", json.dumps(pinned)),
         "sglang": ("--speculative-draft-model-revision", pinned),
     }.get(engine)
-    card = facts.hardware.vendor if facts.hardware is not None else ""
-    by_engine = (own.options.get(key, {}) for key in (engine, f"{engine}/{card}"))
+    by_engine = (own.options.get(key, {}) for key in (engine, f"{engine}/{facts.device.vendor}"))
     options = tuple(option for each in by_engine for option in each.items())
     return (*options, revision) if pinned and revision else options
 
@@ -155,8 +153,7 @@ def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
     """Draft tokens to try: the engine's or the method's, up to what the drafter allows."""
     own = drafter(facts, method)
     if own is None:
-        model = facts.model
-        most = model.mtp_k_max.get(facts.engine or "") if model and method == "mtp" else None
+        most = facts.llm.mtp_k_max.get(facts.engine or "") if method == "mtp" else None
         return tuple(k for k in DRAFTER_K.get(method, habits(facts).k_range) if k <= (most or k))
     top = min(own.k_max or MOST_K, (own.block or MOST_K + 1) - 1)
     tried = tuple(k for k in DRAFTER_K[method] if (own.k_min or 1) <= k <= top)
@@ -230,25 +227,25 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
     """
     if habits(facts).pool == "slots":
         return plan  # its prompt cache is per slot and on by default
-    on, off = (plan.model_copy(update={"prefix_caching": cached}) for cached in (True, False))
-    if facts.prefix_share and _is_hybrid(facts):
+    on, off = (plan.replace(prefix_caching=cached) for cached in (True, False))
+    if facts.prefix_share and facts.llm.is_hybrid:
         page = HYBRID_PAGE_TOKENS if habits(facts).states_in_pool else PAGE_TOKENS
         if facts.prefix_share * (facts.ctx_tokens or USUAL_PROMPT) < page:
             return off  # less than a whole page of the cache is never found again
         filled = prepare(from_plans(memory.replica(facts, on), [on, off]))[1]
-        served = _output_rates(filled)
+        served = output_rates(filled)
         return on if served[0] >= served[1] else off
-    tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    return on if usual_caching(facts, plan, tokens, memory.replica(facts, on).concurrency) else off
+    load = memory.replica(facts, on).concurrency
+    return on if usual_caching(facts, plan, facts.length, load) else off
 
 
 def usual_caching(facts: Facts, plan: Plan, tokens: Any, load: Any) -> Any:
     """Whether a plan without speculation keeps a prefix cache where prompts share nothing: as the
     release has it, and on a hybrid beside room for the load; one truth, or an array for (N,).
     """
-    hybrid, bare = _is_hybrid(facts), plan.model_copy(update={"prefix_caching": None})
+    hybrid, bare = facts.llm.is_hybrid, plan.replace(prefix_caching=None)
     usual = engines.get(plan.engine).effective_prefix_caching(bare, hybrid) is not False
-    cached = plan.model_copy(update={"prefix_caching": True})
+    cached = plan.replace(prefix_caching=True)
     room = memory.room(facts, cached, tokens) if hybrid else None
     return usual if room is None else usual & (room >= (1 if load is None else load))
 
@@ -261,18 +258,9 @@ def cache_beside(facts: Facts, method: str, shares: Any) -> Any:
     own = drafter(facts, cast(Method, method))
     if own is not None and own.prefix_caching is False:
         return False
-    return not _is_hybrid(facts) or (shares & (not habits(facts).states_in_pool))
+    return not facts.llm.is_hybrid or (shares & (not habits(facts).states_in_pool))
 
 
-def _is_hybrid(facts: Facts) -> bool:
-    return facts.model is not None and facts.model.is_hybrid
-
-
-def _output_rates(points: Points) -> Floats:
-    """Output tokens a second without speculation (N,)."""
+def output_rates(points: Points) -> Floats:
+    """Output tokens a second of filled points without speculation (N,)."""
     return replay(points, load().speeds, np.ones(len(points)), "base").output_tok_s
-
-
-def caching_pays(cached: Points, uncached: Points) -> Mask:
-    """Where filled points serve more tokens with the cache than without it (N,)."""
-    return np.asarray(_output_rates(cached) >= _output_rates(uncached))

@@ -21,7 +21,7 @@ INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*I
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
     """Environment without which this release does not start (FP8 on a GB10)."""
-    on_gb10 = facts.hardware is not None and facts.hardware.id == "gb10"
+    on_gb10 = facts.device.id == "gb10"
     if facts.engine != "vllm" or facts.engine_version is None or not on_gb10:
         return ()
     if facts.quant is None or facts.quant.id != "fp8":

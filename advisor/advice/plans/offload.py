@@ -68,8 +68,8 @@ def offload(facts: Facts) -> Offload | None:
     not help, or with several cards (the option counts from the first layer and would empty one
     alone).
     """
-    shape, hardware = facts.shape or facts.model, facts.hardware
-    if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
+    shape = facts.known_shape
+    if shape is None or facts.gpus != 1 or not _has_own_memory(facts):
         return None
     for quant in _quants(facts):
         per_layer, billed = weights.layer_gib(shape, quant), _bill(facts, quant)
@@ -79,33 +79,32 @@ def offload(facts: Facts) -> Offload | None:
         layers = weights.layers_over(shape, quant, bill.short_gib or 0.0)
         if layers is None:
             continue
-        for count in range(layers + SPARE_LAYERS, (shape.moe_layers or 0) + 1):
+        most = shape.moe_layers or 0
+        for count in range(layers + SPARE_LAYERS, most + 1):
             spread = _make_offload(shape, quant, plan, count, per_layer)
             arm = drafts(asked, spread.plan)
             # both arms are measured alike, and so keep every slot
-            holds = arm is None or arm.max_num_seqs == spread.plan.max_num_seqs
-            if spread.layers >= spread.of or holds:
+            if arm is None or arm.max_num_seqs == spread.plan.max_num_seqs:
                 return spread
-        return _make_offload(shape, quant, plan, shape.moe_layers or 0, per_layer)
+        return _make_offload(shape, quant, plan, most, per_layer)
     return None
 
 
 def some_layers(facts: Facts) -> str | None:
     """The same for a dense model's layers; None where nothing leaves, or it would not help."""
-    shape = facts.shape or facts.model
+    shape = facts.known_shape
     if shape is None or not shape.layers or shape.moe_layers or not _has_own_memory(facts):
         return None
     for quant in _quants(facts):
         billed = _bill(facts, quant)
-        short = billed[2].short_gib if billed is not None else None
-        if billed is None or not short or facts.gpus != 1:
+        if billed is None or not (short := billed[2].short_gib) or facts.gpus != 1:
             return None
         _, plan, bill = billed
         each = (bill.weights_gib + (bill.kv_gib or 0.0)) / (shape.layers + 1)  # and the output
         stay = shape.layers - ceil(short / each) - int(SPARE_LAYERS)
         if stay > 0:
             adapter, option = engines.get("llama-server"), ("--gpu-layers", str(stay))
-            spread = plan.model_copy(update={"extra": (*plan.extra, option)})
+            spread = plan.replace(extra=(*plan.extra, option))
             text = " ".join(adapter.render(adapter.to_launch(spread)).argv)
             away = each * (shape.layers - stay)
             return f"{quant.id} with {away:.1f} GiB of layers in system memory: {text}"
@@ -129,14 +128,12 @@ def _quants(facts: Facts) -> list[Quant]:
     """What to try: the question's own GGUF of four bits or more, then what somebody publishes: the
     usual ones, others of four bits or more (smallest first), the largest below.
     """
-    model, own = facts.model, facts.quant
-    names = RELEASED.get(model.family if model else "", QUANTS)
+    model, own, names = facts.llm, facts.quant, RELEASED.get(facts.llm.family, QUANTS)
     usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
-    named = [q for q in usual if model and knowledge.checkpoint(model, q, "llama-server", "none")]
-    others: list[Quant] = []  # published as GGUF, most bits first
-    if model is not None and facts.hardware is not None:
-        published = checkpoints.others(model, "llama-server", facts.hardware, ())
-        others = [quant for quant in published if quant not in usual]
+    named = [q for q in usual if knowledge.checkpoint(model, q, "llama-server", "none")]
+    # published as GGUF, most bits first
+    published = checkpoints.others(model, "llama-server", facts.device, ())
+    others = [quant for quant in published if quant not in usual]
     wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
     rows = [*named, *wide, *(quant for quant in others if quant not in wide)]
     if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS:
@@ -161,27 +158,22 @@ def difference(spread: Offload) -> str:
 
 def _has_own_memory(facts: Facts) -> bool:
     """Whether the accelerator has memory of its own: else nothing is to be won."""
-    hardware = facts.hardware
-    if hardware is None or hardware.unified_memory:
-        return False
-    return hardware.hardware_class not in ("unified", "igpu")
+    shared = facts.device.unified_memory or facts.device.hardware_class in ("unified", "igpu")
+    return facts.hardware is not None and not shared
 
 
 def _bill(facts: Facts, quant: Quant) -> tuple[Facts, Plan, MemoryBill] | None:
     """llama-server with all of a quantisation on the card; None where no plan can be made."""
-    release = facts.engine_version
-    if not gguf_engine(facts.engine):
-        release = engines.get("llama-server").usual(facts.hardware)[0]
-    change = {"quant": quant, "engine": "llama-server", "engine_version": release}
-    asked = facts.model_copy(update=change)
+    usual = engines.get("llama-server").usual(facts.hardware)[0]
+    release = facts.engine_version if gguf_engine(facts.engine) else usual
+    asked = facts.replace(quant=quant, engine="llama-server", engine_version=release)
     try:
         plan = propose.base_plan(asked, (1, 1))
     except AdvisorError:
         return None
-    top = facts.model.max_context_tokens if facts.model is not None else None
-    if facts.request is None or facts.request.max_model_len is None:
-        longer = max(plan.max_model_len or 0, min(CONTEXT, top or 0))
-        plan = plan.model_copy(update={"max_model_len": longer})
+    if facts.question.max_model_len is None:
+        most = min(CONTEXT, facts.llm.max_context_tokens or 0)
+        plan = plan.replace(max_model_len=max(plan.max_model_len or 0, most))
     return asked, plan, memory.bill(asked, plan)
 
 
@@ -192,6 +184,6 @@ def _make_offload(
     layers, of = dense + experts_of, dense + (shape.moe_layers or 0)
     option = (weights.ALL_EXPERTS, None) if layers >= of else (weights.EXPERTS_OF, str(layers))
     adapter = engines.get("llama-server")
-    spread = plan.model_copy(update={"extra": (*plan.extra, option)})
+    spread = plan.replace(extra=(*plan.extra, option))
     launch = adapter.render(adapter.to_launch(spread))
     return Offload(quant, layers, of, experts_of * per_layer, launch, spread)

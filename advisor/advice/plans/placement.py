@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 def is_priced(facts: Facts) -> bool:
     """Whether a step can be priced here, so that speeds are predicted and not ratios alone."""
-    return facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is not None
+    return facts.device.memory_bandwidth_gb_s is not None
 
 
 def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
@@ -45,12 +45,12 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
     if len(bases) < 2 or not is_priced(facts):
         return tuple(Layout(base) for base in bases)
     layouts = price_layouts(facts, bases)
-    drafts = facts.request is not None and facts.request.method not in (None, "ngram")
+    drafts = facts.question.method not in (None, "ngram")
     met = max(layout.met for layout in layouts)
     top = max(layout.speed for layout in layouts if layout.met == met) * (1 - ALIKE)
 
     def rank(layout: Layout) -> tuple[float, ...]:
-        idle = batches(layout.plan) > (facts.concurrency or 1)
+        idle = batches(layout.plan) > facts.load
         lacks = drafts and split_mode(layout.plan) == TENSOR  # who names a method asks for it
         return (lacks, -layout.met, -min(layout.speed, top), layout.plan.tp * layout.plan.pp, idle)
 
@@ -101,7 +101,7 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
         counts.append((len(arms) or 1, bool(arms)))
     batch = estimates.predict_batch(in_steps(facts, plans, board_gpus(facts)))
     wait = token_wait(batch.story.queues, batch.story.found["ttft"].p50)
-    weights = [*zip(goal_weights(facts.goal or "balanced", wait), ESTIMATED, strict=True)]
+    weights = [*zip(goal_weights(facts.aim, wait), ESTIMATED, strict=True)]
     low, middle, high = (
         sum(weight * np.log(getattr(batch.story.found[name], part)) for weight, name in weights)
         for part in ("p10", "p50", "p90")
@@ -109,11 +109,10 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
     worth = utility.expected_utility(low, middle, high)  # to the goal, in log speed-up
     layouts, start = [], 0
     for base, (count, drafts) in zip(bases, counts, strict=True):
-        rows = slice(start, start + count)
-        best = start + int(np.argmax(worth[rows]))
+        best = start + int(np.argmax(worth[start : start + count]))
         gains = drafts and worth[best] > 0
         layouts.append(_layout(facts, base, batch, best, float(worth[best]) if gains else 0.0))
-        start = rows.stop
+        start += count
     return layouts
 
 
@@ -125,8 +124,7 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
         value = float(batch.story.baselines[name][row])
         return value * gain if name == "output_tok_s" else value / gain
 
-    asked = facts.request
-    limits = {"tpot": asked.max_tpot_ms, "ttft": asked.max_ttft_ms} if asked is not None else {}
+    limits = {"tpot": facts.question.max_tpot_ms, "ttft": facts.question.max_ttft_ms}
     met = sum(limit is not None and level(name) <= limit for name, limit in limits.items())
     name = facts.goal if facts.goal in ("tpot", "ttft") else "output_tok_s"
     plain = float(batch.story.baselines[name][row])

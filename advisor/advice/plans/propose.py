@@ -53,10 +53,9 @@ USUAL_GB = sourced(80.0, "GB", "a datacenter card, where the memory is not known
 def step_and_share(facts: Facts) -> tuple[int, float]:
     """Tokens of a step, and the share of the memory, for this engine on this hardware."""
     known = methods.habits(facts)
-    size = facts.hardware.memory_gb if facts.hardware is not None else None
+    size, unified = facts.device.memory_gb, facts.device.unified_memory
     small = (size.value if size is not None else USUAL_GB) <= SMALL_GB
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
-    unified = facts.hardware is not None and facts.hardware.unified_memory
     fraction = UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
     if small and known.outside_share:
         batched = min(batched, card_of(1024 * (device.usable_gib(facts) or SMALL_GB)).chunk)
@@ -68,7 +67,7 @@ def splits(facts: Facts) -> tuple[Split, ...]:
     serve without copies or that leaves no replica idle, then every other one that the heads allow,
     also those that leave GPUs idle. Raises AdvisorError for asked sizes that cannot be.
     """
-    stages, experts = (topology.asked_parts(facts, name) or 1 for name in ("pp", "ep"))
+    stages, experts = facts.question.pp or 1, facts.question.ep or 1
     if max(stages, experts) > 1 and not methods.habits(facts).replicas:
         raise AdvisorError(f"{facts.engine} has neither --pp nor --ep: leave them out")
     ranks, gpus = (facts.tp or 1) * stages, max(1, facts.gpus)
@@ -102,8 +101,8 @@ def _open_splits(facts: Facts, stages: int) -> tuple[Split, ...]:
     able = [tp for tp in range(1, gpus + 1) if divides_heads(facts, tp)]
     sizes = [tp for tp in able if gpus % tp == 0]
     idle = [tp for tp in reversed(able) if gpus % tp and topology.boards(facts) == 1]
-    busy = [tp for tp in sizes if gpus // tp <= (facts.concurrency or 1)]
-    only = facts.model.only_tp if facts.model is not None else None
+    busy = [tp for tp in sizes if gpus // tp <= facts.load]
+    only = facts.llm.only_tp
     sizes = [only] if only in sizes else sizes
     best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
@@ -137,9 +136,9 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
         return lost
     if method != "ngram" and topology.split_mode(base) == topology.TENSOR:
         return BY_TENSOR
-    word = facts.request.method if facts.request is not None else None
-    if method == "ngram" and base.engine not in methods.NGRAM_FORMS.get(word or "", (base.engine,)):
-        return f"{word} decoding is known of {' and '.join(methods.NGRAM_FORMS[word or ''])} alone"
+    word = facts.question.method or ""
+    if method == "ngram" and base.engine not in methods.NGRAM_FORMS.get(word, (base.engine,)):
+        return f"{word} decoding is known of {' and '.join(methods.NGRAM_FORMS[word])} alone"
     if base.pp > 1:
         since = BESIDE_STAGES.get((base.engine, method), traits(base.engine).stages)
         if since is None or before(base.engine_version, since):
@@ -163,10 +162,8 @@ def too_old(facts: Facts, what: str, table: str = "model_since") -> str | None:
     row = first_release(model.id, engine, table) if model is not None else None
     if model is None or row is None or not comes_before(asked_release(facts), row):
         return None
-    asked = facts.request.engine_version if facts.request is not None else None
-    name = model.name or model.id
-    release = asked or facts.engine_version
-    return f"{engine} {release} {what} {name}, which needs {row['since']} or newer"
+    asked = facts.question.engine_version or facts.engine_version
+    return f"{engine} {asked} {what} {model.name or model.id}, which needs {row['since']} or newer"
 
 
 def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = None) -> Plan:
@@ -182,8 +179,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = 
         )
     (batched, fraction), model = step_and_share(facts), facts.model
     named = methods.reference(facts, "none")
-    given = facts.request.memory_fraction if facts.request is not None else None
-    chat = facts.workload in CHAT_WORKLOADS
+    given, chat = facts.question.memory_fraction, facts.workload in CHAT_WORKLOADS
     tp, pp = (split[0] // stages, stages) if stages else topology.stages(facts, split[0])
     plan = Plan(
         engine=cast(Engine, facts.engine),
@@ -209,7 +205,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = 
         extra=(
             *((topology.SPLIT_MODE, mode) for mode in topology.split_modes(facts)[:1]),
             *(((DP_SIZE, str(groups)), (DP_ATTENTION, None)) if groups > 1 else ()),
-            *(topology.experts(facts, tp, split[1], topology.asked_parts(facts, "ep") or 1) or ()),
+            *(topology.experts(facts, tp, split[1], facts.question.ep or 1) or ()),
             *topology.flags(facts, split[0]),
             *of_model.model_flags(facts, named.model),
             *plan_limits.shared_context(facts),
@@ -219,9 +215,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = 
     plan = methods.with_caching(facts, plan)
     if known.outside_share and given is None:
         one, arms = memory.replica(facts, plan), (plan, *_arms(facts, plan, max))
-        plan = plan_limits.with_share(
-            one, plan, arms, plan_limits.need(facts), one.concurrency or 1
-        )
+        plan = plan_limits.with_share(one, plan, arms, plan_limits.need(facts), one.load)
     usual = _arms(facts, plan, middle_of)
     plan = plan_limits.cap_slots(facts, cache_types.kv_cache(facts, plan, usual))
     return plan_limits.roomy(facts, plan, (plan, *_arms(facts, plan, max)))
@@ -240,23 +234,18 @@ def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
     """
     plan = base_plan(facts, split)
     if traits(plan.engine).replicas:
-        plans = [base_plan(facts, split, 1, n) for n in topology.more_stages(facts, split)]
         apart = (base_plan(facts, split, split[0]),) if _attends_apart(facts, split) else ()
-        plans = [plan, *apart, *plans]
-        return (*plans, *(made for one in plans if (made := _with_experts(facts, one))))
+        staged = (base_plan(facts, split, 1, n) for n in topology.more_stages(facts, split))
+        plans = [plan, *apart, *staged]
+        open_ = facts.question.ep is None  # whole experts on each rank, where that is possible
+        rows = [topology.experts(facts, one.tp, one.dp, one.tp) for one in plans if open_]
+        pairs = zip(plans, rows, strict=False)
+        return (*plans, *(one.replace(extra=(*one.extra, *row)) for one, row in pairs if row))
     if topology.TENSOR not in topology.split_modes(facts) or plan.kv_cache_dtype:
         return (plan,)
     others = (row for row in plan.extra if row[0] != topology.SPLIT_MODE)
     tensor = ((topology.SPLIT_MODE, topology.TENSOR), *others)
-    return plan, plan.model_copy(update={"extra": tensor})
-
-
-def _with_experts(facts: Facts, plan: Plan) -> Plan | None:
-    """The plan with whole experts on each rank, where that is possible and open."""
-    rows = topology.experts(facts, plan.tp, plan.dp, plan.tp)
-    if not rows or topology.asked_parts(facts, "ep") is not None:
-        return None
-    return plan.model_copy(update={"extra": (*plan.extra, *rows)})
+    return plan, plan.replace(extra=tensor)
 
 
 def _attends_apart(facts: Facts, split: Split) -> bool:
@@ -265,7 +254,7 @@ def _attends_apart(facts: Facts, split: Split) -> bool:
     """
     flag = engines.get(facts.engine or "").catalogue.find(DP_ATTENTION, facts.engine_version)
     latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
-    inside = split[1] == 1 < split[0] <= (facts.concurrency or 1) and topology.boards(facts) == 1
+    inside = split[1] == 1 < split[0] <= facts.load and topology.boards(facts) == 1
     return flag is not None and latent and inside
 
 
@@ -279,24 +268,21 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     known, named = methods.drafter(facts, method), methods.reference(facts, method)
     caching = base.prefix_caching and methods.cache_beside(facts, method, bool(facts.prefix_share))
     ends = bool(facts.prefix_share) and caching != base.prefix_caching
-    plan = base.model_copy(
-        update={
-            "method": method,
-            "k": k,
-            "model": named.model,
-            "quantization": named.quantization,
-            "prefix_caching": caching,
-            "plain_caching": base.prefix_caching if ends else None,
-            "draft_model": methods.named_assistant(facts) if method == "mtp" else base.draft_model,
-            "extra": (*base.extra, *methods.draft_options(facts, method)),
-        }
+    plan = base.replace(
+        method=method,
+        k=k,
+        model=named.model,
+        quantization=named.quantization,
+        prefix_caching=caching,
+        plain_caching=base.prefix_caching if ends else None,
+        draft_model=methods.named_assistant(facts) if method == "mtp" else base.draft_model,
+        extra=(*base.extra, *methods.draft_options(facts, method)),
     )
     if (DP_ATTENTION, None) in base.extra and method in BESIDE_GROUPS:
-        plan = plan.model_copy(update={"extra": (*plan.extra, DP_LM_HEAD)})
+        plan = plan.replace(extra=(*plan.extra, DP_LM_HEAD))
     if known is not None:
         named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})
         drafts = {"draft_model": named_apart, "env": (*base.env, *env.items())}
-        plan = plan.model_copy(update=drafts)
-    given = facts.request.max_num_seqs if facts.request is not None else None
-    return plan if given is not None else plan_limits.cap_slots(facts, plan)
+        plan = plan.replace(**drafts)
+    return plan if facts.question.max_num_seqs is not None else plan_limits.cap_slots(facts, plan)

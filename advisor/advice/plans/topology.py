@@ -53,12 +53,10 @@ def board_gpus(facts: Facts) -> int | None:
     """GPUs of one machine: as asked for, else of the board that the part is sold on; behind a
     network one, or `CHASSIS` where there are more. None where all are in one host.
     """
-    given = facts.request.gpus_per_machine if facts.request is not None else None
-    if given is not None:
+    known = facts.device.machine_gpus
+    if (given := facts.question.gpus_per_machine) is not None:
         return given
-    hardware = facts.hardware
-    known = hardware.machine_gpus if hardware is not None else None
-    if hardware is not None and hardware.hardware_class == "unified":
+    if facts.device.hardware_class == "unified":
         return 1
     if facts.gpus < 2 or facts.interconnect not in LINKS:
         return int(known.value) if known is not None else None
@@ -71,9 +69,8 @@ def assumption(facts: Facts) -> tuple[str, str, str] | None:
     board, hardware = board_gpus(facts), facts.hardware
     if board is None or boards(facts) == 1 or hardware is None:
         return None
-    known = hardware.machine_gpus
+    known, asked = hardware.machine_gpus, facts.question.gpus_per_machine is not None
     sure = known is not None and known.status != "assumed" and board == known.value
-    asked = facts.request is not None and facts.request.gpus_per_machine is not None
     if asked or sure or hardware.hardware_class == "unified":
         return None
     return "gpus_per_machine", str(board), "assumed: --gpus-per-machine says what yours hold"
@@ -84,7 +81,7 @@ def stages(facts: Facts, ranks: int) -> tuple[int, int]:
     machine holds some of the layers (tensor parallelism over a network waits for it twice in every
     layer), unless --pp or --tp is stated, a switch joins the boards or the release cannot draft so.
     """
-    if given := asked_parts(facts, "pp"):
+    if given := facts.question.pp:
         return ranks // given, given
     board, first = board_gpus(facts), traits(facts.engine).stages
     if board is None or board == 1 or ranks <= board or ranks % board or facts.tp or first is None:
@@ -95,30 +92,19 @@ def stages(facts: Facts, ranks: int) -> tuple[int, int]:
     return (ranks, 1) if at is None or at < (needed or ()) else (board, ranks // board)
 
 
-def asked_parts(facts: Facts, name: str) -> int | None:
-    """What the question says of its pipeline stages (pp) or expert ranks (ep)."""
-    parts: int | None = getattr(facts.request, name) if facts.request is not None else None
-    return parts
-
-
 def more_stages(facts: Facts, split: Split) -> tuple[int, ...]:
     """Pipeline stages to try in one host beside none, where neither they nor a tp were asked for
     and each has requests of its own: over PCIe (vLLM's docs, parallelism and scaling; over NVLink
     TP 4 beat TP 2 x PP 2, TensorRT-LLM#1144).
     """
-    only = facts.model.only_tp if facts.model is not None else None
-    given = facts.tp or only or asked_parts(facts, "pp") or _joins_all(facts)
-    if given or boards(facts) > 1 or split[0] * split[1] != facts.gpus:
-        return ()
-    most = min(split[0], (facts.concurrency or 1) // split[1])
-    return tuple(n for n in range(2, most + 1) if split[0] % n == 0)
-
-
-def _joins_all(facts: Facts) -> bool:
-    """Whether NVLink or the like joins all cards of a host."""
-    rate = facts.hardware.link_gb_s if facts.hardware is not None else None
+    rate = facts.device.link_gb_s  # of NVLink or the like, which joins all cards of a host
     wide = rate is None or rate.value * 1e9 > table("values")["pcie_most"]
-    return facts.interconnect == "nvlink" or (facts.interconnect is None and wide)
+    joined = facts.interconnect == "nvlink" or (facts.interconnect is None and wide)
+    given = facts.tp or facts.llm.only_tp or facts.question.pp
+    if given or joined or boards(facts) > 1 or split[0] * split[1] != facts.gpus:
+        return ()
+    most = min(split[0], facts.load // split[1])
+    return tuple(n for n in range(2, most + 1) if split[0] % n == 0)
 
 
 def experts(
@@ -139,7 +125,7 @@ def experts(
 
 def switch_gpus(facts: Facts) -> int:
     """GPUs of several boards that one switch joins as if they were on one (NVL72); else 0."""
-    known = facts.hardware.switch_gpus if facts.hardware is not None else None
+    known = facts.device.switch_gpus
     return int(known.value) if known is not None and facts.interconnect not in LINKS else 0
 
 
@@ -166,11 +152,10 @@ def split_modes(facts: Facts) -> tuple[str, ...]:
     """
     if not gguf_engine(facts.engine or "") or facts.gpus < 2:
         return ()
-    vendor = facts.hardware.vendor if facts.hardware is not None else ""
     known = engines.get(facts.engine or "").catalogue.values(SPLIT_MODE, facts.engine_version)
-    able = TENSOR in known.names and vendor in ("nvidia", "amd") and boards(facts) == 1
-    able = able and splits_by_tensor(facts.model, facts.shape)
-    return ("layer", TENSOR) if able and facts.gpus % 2 == 0 else ("layer",)
+    able = TENSOR in known.names and facts.device.vendor in ("nvidia", "amd")
+    able = able and boards(facts) == 1 and facts.gpus % 2 == 0
+    return ("layer", TENSOR) if able and splits_by_tensor(facts.model, facts.shape) else ("layer",)
 
 
 def split_mode(plan: Plan) -> str | None:
@@ -185,7 +170,7 @@ def on_each(facts: Facts, plan: Plan) -> Plan:
     board, ranks = board_gpus(facts), plan.tp * plan.pp
     if board is None or ranks * plan.dp <= board:
         return plan
-    return plan.model_copy(update={"dp": max(board // ranks, 1)})
+    return plan.replace(dp=max(board // ranks, 1))
 
 
 def where(facts: Facts, plan: Plan) -> str:

@@ -1,7 +1,5 @@
 """The limits of the servers that rows ask about, as the plan of their question has them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,21 +7,29 @@ import numpy as np
 
 from advisor import engines
 from advisor.advice.plans import cache_types, limits, methods, propose
-from advisor.advice.rows.words import WRITTEN
 from advisor.domain.nouns import Facts, Plan
 from advisor.engines.traits import engines_with, traits
 from advisor.knowledge import imputed
 from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats, Ints, Mask
-from advisor.perf.encoding import cells, held
+from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import group_same, read_words
-from advisor.perf.encoding.encode_settings import Things
+from advisor.perf.encoding.things import (
+    CONTEXT_COLUMN,
+    LENGTH_COLUMN,
+    SHARE_COLUMN,
+    Things,
+    count_held,
+    plans_of,
+)
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.regimes.setting import Column, is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.prediction import predict_table
 from advisor.prediction.model import prepare
 from advisor.prediction.switches import USUAL_STREAMS
+
+WRITTEN = engines_with("writable")  # launches are written for them
 
 
 class _Asked(NamedTuple):
@@ -45,13 +51,12 @@ class _Asked(NamedTuple):
         lone = self.full.is_engine(*engines_with("gguf")) & (self.load == 1)
         lone &= np.isnan(points.max_num_seqs)
         for extra, here in (((), known & ~lone), ((SHARED_CONTEXT,), known & lone)):
-            plans = held.plans_of(points, self.full, self.things, table, here, fraction)
+            plans = plans_of(points, self.full, self.things, table, here, fraction)
             for rows, facts, plan in plans:
                 asked = facts.engine_version
                 listed = asked if asked in engines.get(plan.engine).versions else None
-                release = {"engine_version": listed}
-                listed_plan = plan.model_copy(update={"extra": extra, **release})
-                yield rows, facts.model_copy(update=release), listed_plan
+                server = plan.replace(extra=extra, engine_version=listed)
+                yield rows, facts.replace(engine_version=listed), server
 
 
 @np.errstate(all="ignore")
@@ -64,9 +69,9 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     asked = _Asked(full, things, load)
     points = _with_caching(asked, points, table, known)
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
-    fraction = read_words(table, held.SHARE_COLUMN, count).numbers(cells.fraction).copy()
-    length = read_words(table, held.LENGTH_COLUMN, count).numbers(cells.positive).copy()
-    reserved = read_words(table, held.CONTEXT_COLUMN, count).numbers(cells.positive)
+    fraction = read_words(table, SHARE_COLUMN, count).numbers(cells.fraction).copy()
+    length = read_words(table, LENGTH_COLUMN, count).numbers(cells.positive).copy()
+    reserved = read_words(table, CONTEXT_COLUMN, count).numbers(cells.positive)
     each = reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1)
     length = np.where(np.isnan(length), each, length)
     cache = read_words(table, "kv_cache_dtype", count)
@@ -83,7 +88,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     types, kinds = imputed.table("kv_cache_types"), group_same(kind.tolist())
     kv_bytes = kinds.numbers(lambda word: types.get(cells.normal(word), np.nan))
     points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
-    columns = {**table, "kv_cache_dtype": kinds, held.SHARE_COLUMN: _words(fraction)}
+    columns = {**table, "kv_cache_dtype": kinds, SHARE_COLUMN: _words(fraction)}
     for rows, facts, read in asked.groups(points, columns, known, fraction):
         tokens = asked.tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
@@ -93,7 +98,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
     narrow = kinds.each(lambda word: is_narrow(word.strip()))
-    columns[held.LENGTH_COLUMN] = _words(length)
+    columns[LENGTH_COLUMN] = _words(length)
     limited = points.replace(max_num_seqs=slots)
     return predict_table.Encoded(limited, things._replace(narrow_kv=narrow), columns)
 
@@ -118,25 +123,25 @@ def _server_plan(
     if traits(plan.engine).memory_share:
         given["max_num_batched_tokens"] = plan.max_num_batched_tokens or step
         given["memory_fraction"] = plan.memory_fraction or fraction
-    server = plan.model_copy(update=given)
+    server = plan.replace(**given)
     if not traits(plan.engine).outside_share or plan.memory_fraction is not None:
         return server
     base = memory.without_drafts(server)
     base = limits.with_share(facts, base, (base, *_with_k(facts, server, max)), tokens, load)
     same = ("memory_fraction", "max_num_batched_tokens")
-    return server.model_copy(update={name: getattr(base, name) for name in same})
+    return server.replace(**{name: getattr(base, name) for name in same})
 
 
 def _with_k(facts: Facts, plan: Plan, pick: Callable[[Sequence[int]], int]) -> list[Plan]:
     """The plan with one of the draft tokens that the question tries; none where it has no draft."""
     if plan.method == "none":
         return []
-    return [plan.model_copy(update={"k": pick(methods.k_values(_of_one(facts), plan.method))})]
+    return [plan.replace(k=pick(methods.k_values(_of_one(facts), plan.method)))]
 
 
 def _of_one(facts: Facts) -> Facts:
     """The facts of the first of some rows, where these differ in their GPUs alone."""
-    return facts.model_copy(update={"gpus": int(np.ravel(facts.gpus)[0])})
+    return facts.replace(gpus=int(np.ravel(facts.gpus)[0]))
 
 
 def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
@@ -155,14 +160,14 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
 def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
     """The plan with no more slots and context than memory holds, where rows (N,) state none."""
     if shares_context(plan):
-        return plan.model_copy(update={"max_num_seqs": 1})  # the others come after it
+        return plan.replace(max_num_seqs=1)  # the others come after it
     base = limits.cap_slots(facts, memory.without_drafts(plan), tokens, open_)
-    fitted = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
+    fitted = plan.replace(max_num_seqs=base.max_num_seqs)
     if traits(plan.engine).pool == "slots":
         arms = [limits.cap_slots(facts, arm, tokens, open_) for arm in _with_k(facts, fitted, max)]
         stated: Any = plan.max_model_len
         longest = np.where(open_length, limits.free_length(facts, base, [base, *arms]), stated)
-        fitted = fitted.model_copy(update={"max_model_len": longest})
+        fitted = fitted.replace(max_model_len=longest)
     return limits.cap_slots(facts, fitted, tokens, open_)
 
 
@@ -176,16 +181,16 @@ def _with_caching(
         return points
     shares, pays = full.prefix_share > 0, _caching_pays(asked, points, table, here)
     caching, plain = points.prefix_caching.copy(), points.plain_caching.copy()
-    fraction = read_words(table, held.SHARE_COLUMN, len(points)).numbers(cells.fraction)
+    fraction = read_words(table, SHARE_COLUMN, len(points)).numbers(cells.fraction)
     for rows, facts, plan in asked.groups(points, table, here, fraction):
         step, share_of_memory = propose.step_and_share(facts)
         given = {
             "max_num_batched_tokens": plan.max_num_batched_tokens or step,
             "memory_fraction": plan.memory_fraction or share_of_memory,
         }
-        base = memory.without_drafts(plan).model_copy(update=given)
+        base = memory.without_drafts(plan).replace(**given)
         alone = methods.usual_caching(facts, base, asked.tokens[rows], asked.load[rows])
-        if facts.model is not None and facts.model.is_hybrid:
+        if facts.llm.is_hybrid:
             alone = np.where(shares[rows], pays[rows], alone)
         caching[rows] = alone & methods.cache_beside(_of_one(facts), plan.method, shares[rows])
         plain[rows] = np.where(shares[rows] & (alone != caching[rows]), alone, np.nan)
@@ -207,21 +212,21 @@ def _caching_pays(
     if not len(rows):
         return pays
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
-    fraction = read_words(table, held.SHARE_COLUMN, len(points)).numbers(cells.fraction).copy()
+    fraction = read_words(table, SHARE_COLUMN, len(points)).numbers(cells.fraction).copy()
     for group, facts, plan in asked.groups(points, table, pays, fraction):
         prompts = full.input_tokens[group]
         given = _server_plan(facts, plan, asked.load[group], prompts, slots[group], budget[group])
         slots[group] = given.max_num_seqs
         budget[group] = given.max_num_batched_tokens
         fraction[group] = given.memory_fraction
-    table = {**table, held.SHARE_COLUMN: _words(fraction)}
+    table = {**table, SHARE_COLUMN: _words(fraction)}
     words = {name: column.take(rows) for name, column in table.items()}
     part = points.replace(max_num_seqs=slots, max_num_batched_tokens=budget).take(rows)
-    arms = []
+    rates = []
     for state in (1.0, 0.0):
         arm = part.replace(prefix_caching=state)
         whole = prepare(arm)[1]
-        counted = held.count_held(arm, whole, asked.things.take(rows), words)
-        arms.append(whole.replace(held_base=counted.held_base))
-    pays[rows] = methods.caching_pays(*arms)
+        counted = count_held(arm, whole, asked.things.take(rows), words)
+        rates.append(methods.output_rates(whole.replace(held_base=counted.held_base)))
+    pays[rows] = rates[0] >= rates[1]
     return pays

@@ -1,22 +1,40 @@
 """Rows of a table that ask: a row with a result or a source was run by somebody, and what it leaves
-blank is not known; one without is a question, with the defaults and the plan of `recommend`.
+blank is not known; one without is a question, with the defaults and the plan of `recommend`. Its
+words (workload, lengths, engine, release, quantisation, ranks) are asked once for rows of equal
+ones, and over their loads once for each range of one answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from advisor.advice.rows.limits import with_limits
-from advisor.advice.rows.words import Columns, RowWords, is_blank
+from advisor import engines
+from advisor.advice import judge, resolve
+from advisor.advice.plans import topology
+from advisor.advice.rows.limits import WRITTEN, with_limits
+from advisor.domain.nouns import LIMITS, AdvisorError, Facts, Goal, Request
+from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
+from advisor.engines.traits import traits
+from advisor.perf.arrays import Floats, Ints, Mask
+from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import read_words
+from advisor.perf.encoding.encode_names import find_hardware, find_model
+from advisor.perf.encoding.encode_rows import read_engine
+from advisor.perf.regimes.setting import Column
 from advisor.prediction import predict_rows as tables
 from advisor.prediction import predict_table
 
+Columns = Mapping[str, Sequence[Any]]
+_ENGINE = ("hardware", "model", "quant", "engine", "engine_version", "gpu_count", "tp")
+_LAYOUT = (*_ENGINE, "workload", "thinking", "temperature", "prefix_share", "output_spread", "goal",
+           "interconnect")  # fmt: skip
+_LOADS = ("ctx_tokens", "output_tokens", "concurrency")
+_NUMBERS = ("tp", "temperature", "prefix_share", "output_spread")  # of a request, under their names
 MOST_ROWS = 2**17  # worked out at once
 # What tells that a row was run
 RESULTS = (
@@ -61,3 +79,200 @@ def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
         rows = RowWords(columns, count, asks).complete()
     limit = partial(with_limits, asks=asks)
     return predict_table.predict_columns(rows.columns, count, complete=limit)
+
+
+# ---------------------------------------------------------------- words
+
+
+def is_blank(words: Column) -> Mask:
+    """Where a column says nothing (N,)."""
+    return words.each(lambda word: cells.normal(word) in cells.UNKNOWN)
+
+
+class RowWords:
+    """The columns of N rows, filled in one by one for those that ask."""
+
+    def __init__(self, columns: Columns, count: int, asks: Mask) -> None:
+        self.columns, self.count, self.asks = dict(columns), count, asks
+
+    def complete(self) -> RowWords:
+        """Write what a question has where the rows say nothing."""
+        self._fill("workload", (), lambda: Request.model_fields["workload"])
+        self._fill("input_tokens", ("depth_tokens",), lambda depth: depth or str(USUAL_PROMPT))
+        self._fill("output_tokens", (), lambda: str(USUAL_OUTPUT))
+        self._fill("gpu_count", ("tp",), lambda ranks: ranks or "1")
+        length = self._number("input_tokens") + self._number("output_tokens")
+        self._ask(("engine", "quant"), _ENGINE, np.stack([length, 0 * length + 1, self._load()], 1))
+        self._fill("engine_version", ("engine", "hardware", "engine_version"), _release)
+        self._fill("interconnect", ("hardware", "gpu_count"), _link)
+        self._fill("thinking", ("model",), _thinking)
+        self._fill("temperature", ("model", "workload", "thinking"), _temperature)
+        parts = (self._number("input_tokens"), self._number("output_tokens"), self._load())
+        several = self._number("gpu_count") > 1
+        self._ask(("tp",), _LAYOUT, np.stack(parts, 1), several & self._trait("replicas"))
+        # one replica of each row with its share of the requests; llama-server has no ranks
+        gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
+        self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
+        several = self.asks & self._trait("replicas") & (gpus > tp) & (load > 0)
+        several &= gpus % np.fmax(tp, 1) == 0
+        for name, values in (("concurrency", np.ceil(load * tp / gpus)), ("gpu_count", tp)):
+            self._write(name, several, [f"{value:g}" for value in values[several].tolist()])
+        return self
+
+    def _words(self, name: str) -> Column:
+        return read_words(self.columns, name, self.count)
+
+    def _number(self, name: str) -> Floats:
+        """The positive numbers of a column, NaN elsewhere (N,)."""
+        return self._words(name).numbers(cells.positive)
+
+    def _load(self) -> Floats:
+        return np.nan_to_num(self._number("concurrency"), nan=1.0)
+
+    def _trait(self, name: str) -> Mask:
+        """Whether a trait of the engine holds (N,); of one without launches it does not."""
+        engine = self._words("engine").map(read_engine)
+        return engine.each(lambda word: word in WRITTEN and bool(getattr(traits(word), name)))
+
+    def _write(self, name: str, here: Mask | Ints, values: Any) -> None:
+        own = self._words(name)
+        column = np.array(own.distinct, dtype=object)[own.codes]
+        column[here] = values
+        self.columns[name] = column.tolist()
+
+    def _fill(self, name: str, beside: Sequence[str], say: Callable[..., str | None]) -> None:
+        """Write what `say` makes of the words of other columns into the blank cells of rows that
+        ask; into all of theirs where the column itself is one of these.
+        """
+        here = self.asks & ((name in beside) | is_blank(self._words(name)))
+        if not here.any():
+            return
+        words = [self._words(other) for other in beside]
+        codes = [one.codes for one in words] or [np.zeros(self.count, dtype=np.int64)]
+        first, which = cells.distinct_rows(codes)
+        answers = [say(*(one.of(i) for one in words)) or "" for i in first.tolist()]
+        self._write(name, here, np.array(answers, dtype=object)[which][here])
+
+    def _ask(
+        self, wanted: Sequence[str], of: Sequence[str], loads: Floats, where: Mask | bool = True
+    ) -> None:
+        """Write the wanted words where a row lacks them; `of`: its words, `loads`: (N, 3) of the
+        load.
+        """
+        parts = [self._words(name) for name in of]
+        blank = {name: is_blank(self._words(name)) for name in wanted}
+        named = ~is_blank(parts[0]) & ~is_blank(parts[1])
+        named &= (loads <= [LIMITS[name][1] for name in _LOADS]).all(axis=1)
+        named &= self._number("gpu_count") <= LIMITS["gpus"][1]
+        rows = np.flatnonzero(self.asks & where & named & np.any([*blank.values()], axis=0))
+        if not len(rows):
+            return
+        answers = np.full((self.count, len(wanted)), "", dtype=object)
+        first, which = cells.distinct_rows([words.codes[rows] for words in parts])
+        for number, i in enumerate(first.tolist()):
+            cells_of_row = (words.of(int(rows[i])).strip() for words in parts)
+            asked, here = dict(zip(of, cells_of_row, strict=True)), rows[which == number]
+            answer = _layout if wanted == ("tp",) else _engine
+            for at, words in _by_halves(loads[here], partial(answer, asked)):
+                answers[here[at]] = words
+        for name, values in zip(wanted, answers.T, strict=True):
+            here = np.flatnonzero(self.asks & blank[name] & (values != ""))
+            self._write(name, here, values[here])
+
+
+def _by_halves(
+    loads: Floats, ask: Callable[[Floats], tuple[str, ...]]
+) -> Iterator[tuple[Ints, tuple[str, ...]]]:
+    """(rows, answer) for loads (N, 3), which is one between loads that have the same."""
+    waiting = [np.arange(len(loads))]
+    while waiting:
+        rows = waiting.pop()
+        low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
+        least = ask(low)
+        if (low == high).all() or least == ask(high):
+            yield rows, least
+            continue
+        axis = int(np.log(high / low).argmax())
+        lower = loads[rows, axis] <= np.sqrt(low[axis] * high[axis])
+        waiting += [rows[lower], rows[~lower]]
+
+
+def _facts(asked: Mapping[str, str], load: Floats) -> Facts | None:
+    """The facts of a configuration's question for one load; None where it is refused."""
+    fields: dict[str, Any] = {
+        name: None if np.isnan(value := cells.not_negative(asked[name])) else value
+        for name in _NUMBERS
+        if name in asked
+    }
+    fields["tp"] = None if fields["tp"] is None else int(fields["tp"])
+    fields |= {name: asked[name] or None for name in ("engine_version", "quant", "interconnect")
+             if name in asked}  # fmt: skip
+    fields["goal"] = asked["goal"] if asked.get("goal") in get_args(Goal) else "balanced"
+    fields["workload"] = asked.get("workload") or Request.model_fields["workload"]
+    if asked.get("thinking"):
+        fields["thinking"] = cells.boolean(asked["thinking"]) > 0
+    fields["prefix_share"] = fields.get("prefix_share") or 0.0
+    prompt, output, requests = (max(int(value), 1) for value in load)
+    try:
+        request = Request(
+            hardware=asked["hardware"],
+            model=asked["model"],
+            engine=read_engine(asked["engine"]) or None,
+            gpus=int(cells.at_least_one(asked["gpu_count"])),
+            ctx_tokens=prompt,
+            output_tokens=output,
+            concurrency=requests,
+            **fields,
+        )
+        return resolve.bare_facts(request)
+    except (AdvisorError, ValueError):
+        return None
+
+
+def _engine(asked: Mapping[str, str], load: Floats) -> tuple[str, ...]:
+    """Engine and quantisation of the question; empty where it is refused."""
+    facts = _facts(asked, load)
+    if facts is None or facts.quant is None:
+        return "", ""
+    return facts.engine or "", facts.quant.id
+
+
+def _layout(asked: Mapping[str, str], load: Floats) -> tuple[str, ...]:
+    """The ranks of the question's layout; empty where it is refused or has stages."""
+    facts = _facts(asked, load)
+    try:
+        plan = None if facts is None else judge.workable_layouts(facts, judge.weigh)[0].plan
+    except AdvisorError:
+        return ("",)
+    return (str(plan.tp) if plan is not None and plan.pp == 1 else "",)
+
+
+def _release(engine: str, hardware: str, asked: str) -> str | None:
+    """The catalogued release that is asked for, else that which launches are written for."""
+    name, known = read_engine(engine), find_hardware(hardware.strip())
+    if name not in WRITTEN:
+        return asked
+    if asked.strip().lower() not in cells.UNKNOWN:
+        return engines.get(name).resolve_version(asked.strip()).version or asked
+    return engines.get(name).usual(known)[0] if known is not None else None
+
+
+def _link(hardware: str, gpus: str) -> str | None:
+    known, count = find_hardware(hardware.strip()), cells.positive(gpus)
+    open_ = known is None or np.isnan(count)
+    link = None if known is None or open_ else topology.link_default(known, int(count))
+    return link[0] if link is not None else None
+
+
+def _thinking(model: str) -> str | None:
+    pair = find_model(model.strip())
+    default = pair[0].thinking_default if pair is not None else None
+    return None if default is None else str(default)
+
+
+def _temperature(model: str, workload: str, thinking: str) -> str | None:
+    pair, thinks = find_model(model.strip()), cells.boolean(thinking)
+    if pair is None:
+        return None
+    warm = pair[0].temperature(workload.strip().lower(), None if np.isnan(thinks) else thinks > 0)
+    return None if warm is None else f"{warm:g}"

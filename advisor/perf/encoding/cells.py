@@ -96,15 +96,14 @@ def version_number(engine: str, text: str) -> float:
     llama.cpp counts builds, and since August 2026 releases too: 0.2 is taken as b10560, later ones
     as b10850.
     """
-    found = re.match(r"[v~]?(\d{1,9})\.(\d{1,9})(?!\d)(?:\.(\d{1,9})(?!\d))?", text.strip())
-    if found and not gguf_engine(engine):
-        major, minor, patch = (int(part or 0) for part in found.groups())
+    release = re.match(r"[v~]?(\d{1,9})\.(\d{1,9})(?!\d)(?:\.(\d{1,9})(?!\d))?", text.strip())
+    if release and not gguf_engine(engine):
+        major, minor, patch = (int(part or 0) for part in release.groups())
         return float((major * 100 + minor) * 100 + patch)
-    built = re.search(r"\bb(\d{3,6})\b", text)
-    if built:
-        return float(built.group(1))
-    if found and int(found.group(1)) == 0:
-        return _FIRST_RELEASES if int(found.group(2)) <= 2 else _LATER_RELEASES
+    if built := re.search(r"\bb(\d{3,6})\b", text):
+        return float(built[1])
+    if release and int(release[1]) == 0:
+        return _FIRST_RELEASES if int(release[2]) <= 2 else _LATER_RELEASES
     return NAN
 
 
@@ -199,12 +198,9 @@ def row_text(row: Mapping[str, str]) -> dict[str, str]:
     raw = dict(row)
     notes = (raw.get("notes") or "").lower()
     if not (raw.get("thinking") or "").strip():
-        if any(
-            word in notes for word in ("nonthinking", "non-thinking", "thinking off", "no thinking")
-        ):
-            raw["thinking"] = "0"
-        elif "thinking" in notes:
-            raw["thinking"] = "1"
+        off = ("nonthinking", "non-thinking", "thinking off", "no thinking")
+        if "thinking" in notes:
+            raw["thinking"] = "0" if any(word in notes for word in off) else "1"
     extra = raw.get("spec_extra") or ""
     words = [word for word in _BACKENDS if word in notes and word not in extra.lower()]
     if words:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from binascii import crc32
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import UnknownFact
 from advisor.domain.patterns import lazy_re
@@ -19,20 +19,16 @@ from advisor.perf import arrays as P
 from advisor.perf.encoding.cells import NAN
 
 if TYPE_CHECKING:
-    from advisor.domain.nouns import LLM, Hardware, Quant
+    from advisor.domain.nouns import LLM, Hardware, Quant, Quantity
 
 Vector = dict[str, float]
 _SIZE = lazy_re(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
 
 
-def _value(quantity: object, scale: float) -> float:
-    value = getattr(quantity, "value", None)
-    return NAN if value is None else float(value) * scale
-
-
-def scaled_value(value: float | None, scale: float = 1.0) -> float:
+def scaled_value(value: Quantity | float | None, scale: float = 1.0) -> float:
     """Return the value times the scale, NaN where it is None."""
-    return NAN if value is None else float(value) * scale
+    number: Any = getattr(value, "value", value)
+    return NAN if number is None else float(number) * scale
 
 
 def name_number(name: str) -> float:
@@ -44,17 +40,17 @@ def hardware_vector(hw: Hardware) -> Vector:
     """The fields of `Points` that one accelerator gives."""
     return {
         "hardware_name": name_number(hw.id),
-        "bw": _value(hw.memory_bandwidth_gb_s, 1e9),
-        "bf16": _value(hw.bf16_tflops, 1e12),
-        "fp8": _value(hw.fp8_tflops, 1e12),
-        "int8": _value(hw.int8_tops, 1e12),
-        "fp4": _value(hw.fp4_tflops, 1e12),
-        "fp32": _value(hw.fp32_tflops, 1e12),
-        "memory_bytes": _value(
+        "bw": scaled_value(hw.memory_bandwidth_gb_s, 1e9),
+        "bf16": scaled_value(hw.bf16_tflops, 1e12),
+        "fp8": scaled_value(hw.fp8_tflops, 1e12),
+        "int8": scaled_value(hw.int8_tops, 1e12),
+        "fp4": scaled_value(hw.fp4_tflops, 1e12),
+        "fp32": scaled_value(hw.fp32_tflops, 1e12),
+        "memory_bytes": scaled_value(
             hw.memory_gb, 2.0**30
-        ),  # vendors write GB where the device reports GiB
+        ),  # vendors write GB where it reports GiB
         "unified": float(hw.unified_memory),
-        "link_bw": _value(hw.link_gb_s, 1e9),
+        "link_bw": scaled_value(hw.link_gb_s, 1e9),
         "arch": P.code(P.ARCHS, architecture(hw.gpu_family or hw.arch)),
         "hw_class": P.code(P.CLASSES, hw.hardware_class),
     }
@@ -65,25 +61,19 @@ def family_word(llm_id: str, family: str = "") -> str:
     text = f"{family} {llm_id}".lower()
     if re.search(r"qwen3[._]?[5-9]|qwen3-next|qwen3\.5-3\.6", text):
         return "qwen3.5"
-    for part, word in (
-        ("qwen", "qwen3"),
-        ("qwq", "qwen3"),
-        ("deepseek", "deepseek"),
-        ("glm", "glm"),
-        ("gemma", "gemma"),
-    ):
-        if part in text:
-            return word
-    return "llama" if "llama" in text else "other" if llm_id else "unknown"
+    text = text.replace("qwen", "qwen3").replace("qwq", "qwen3")
+    known = (word for word in ("qwen3", "deepseek", "glm", "gemma", "llama") if word in text)
+    return next(known, "other" if llm_id else "unknown")
 
 
 def model_vector(llm: LLM, shape: LLM | None) -> Vector:
     """The fields of `Points` that one model gives; `shape` is its own or its proxy's, or None."""
     own = shape or llm
-    state = scaled_value(own.state_mb_per_seq, 1e6)
-    moe = llm.is_moe or own.is_moe
-    known = own.layers is not None
+    moe, known = llm.is_moe or own.is_moe, own.layers is not None
+    no_states = 0.0 if known else NAN
+    swa_heads = own.swa_kv_heads or own.kv_heads or 0
     swa_head_dim = own.swa_head_dim or own.head_dim or 0
+    attention = (own.full_attention_layers or 0) + (own.swa_layers or 0)
     return {
         "model_name": name_number(own.id),
         "mixer_params": scaled_value(own.mixer_params_b, 1e9),
@@ -97,22 +87,16 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
         "mtp_params": scaled_value(own.assistant_params_b or own.mtp_params_b or None, 1e9),
         "draft_head_params": 0.0 if own.assistant_params_b else NAN,
         "layers": scaled_value(own.layers),
-        "attn_layers": scaled_value(
-            (own.full_attention_layers or 0) + (own.swa_layers or 0) or None
-        ),
+        "attn_layers": scaled_value(attention or None),
         "global_layers": scaled_value(own.full_attention_layers),
         "window": float(own.swa_window or 0),
-        "swa_kv_elems": float(
-            2 * (own.swa_layers or 0) * (own.swa_kv_heads or own.kv_heads or 0) * swa_head_dim
-        ),
+        "swa_kv_elems": float(2 * (own.swa_layers or 0) * swa_heads * swa_head_dim),
         "swa_head_dim": float(swa_head_dim),
-        "linear_layers": scaled_value(own.linear_layers)
-        if own.is_hybrid
-        else (0.0 if known else NAN),
+        "linear_layers": scaled_value(own.linear_layers) if own.is_hybrid else no_states,
         "hidden": scaled_value(own.hidden),
         "heads": scaled_value(own.heads),
         "head_dim": scaled_value(own.head_dim),
-        "state_bytes": state if own.is_hybrid else (0.0 if known else NAN),
+        "state_bytes": scaled_value(own.state_mb_per_seq, 1e6) if own.is_hybrid else no_states,
         "kv_elems": scaled_value(own.kv_elems_per_token),
         "total_params": scaled_value(llm.total_params_b or own.total_params_b, 1e9),
         "active_params": scaled_value(llm.active_params_b or own.active_params_b, 1e9),
@@ -182,9 +166,8 @@ def model_of(name: str) -> tuple[Vector, bool]:
     if (pair := find_model(name)) is not None:
         return model_vector(*pair), True
     family = P.code(P.FAMILIES, family_word(name))
-    size = _SIZE.search(name)
-    if size:
-        total, active = float(size.group(1)), float(size.group(2) or size.group(1))
+    if size := _SIZE.search(name):
+        total, active = float(size[1]), float(size[2] or size[1])
         return {"total_params": total * 1e9, "active_params": active * 1e9, "family": family}, True
     return {"family": family}, P.FAMILIES[family] != "other"
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from advisor.domain.nouns import Facts, Plan
-from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge.imputed import table
@@ -21,10 +20,10 @@ from advisor.perf.encoding.encode_names import (
     quant_vector,
     scaled_value,
 )
-from advisor.perf.encoding.encode_rows import DRAFT_SIZE
 from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
 from advisor.perf.sizes.pools import attention_groups, expert_ranks
+from advisor.perf.sizes.weights import DRAFT_SIZE
 
 BRIDGED = sourced(2, "GPUs", "NVIDIA: one NVLink bridge joins two cards", "read")
 GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
@@ -71,13 +70,9 @@ Counts = dict[tuple[object, ...], tuple[Plan, float, float]]
 def _machine(facts: Facts) -> dict[str, object]:
     """What hardware, model and quantisation give to every plan."""
     made: dict[str, object] = {}
-    if facts.hardware:
-        made.update(hardware_vector(facts.hardware))
-    if facts.model:
-        made.update(model_vector(facts.model, facts.shape))
-    if facts.quant:
-        made.update(quant_vector(facts.quant))
-    return made
+    made |= hardware_vector(facts.hardware) if facts.hardware else {}
+    made |= model_vector(facts.model, facts.shape) if facts.model else {}
+    return made | (quant_vector(facts.quant) if facts.quant else {})
 
 
 def _plan_columns(
@@ -114,7 +109,7 @@ def _limits(facts: Facts, plan: Plan, counts: Counts) -> dict[str, object]:
         *(getattr(facts, part) for part in _COUNTED),
     )
     if (id(plan), *room) not in counts:
-        plain = memory.without_drafts(plan).model_copy(update={"max_num_seqs": None})
+        plain = memory.without_drafts(plan).replace(max_num_seqs=None)
         last, before, _ = counts.get(room, (None, cells.NAN, cells.NAN))
         if last != plain:
             before = _count(facts, plain)
@@ -122,21 +117,18 @@ def _limits(facts: Facts, plan: Plan, counts: Counts) -> dict[str, object]:
         after = before if plan.method == "none" else _count(facts, plan)
         counts[id(plan), *room] = plan, before, after
     _, before, after = counts[id(plan), *room]
-    given = facts.request.max_num_seqs if facts.request is not None else None
     slots = scaled_value(plan.max_num_seqs)
-    full = slots == after and given is None
-    if full:
-        load = float(facts.concurrency or 1)
+    if slots == after and facts.question.max_num_seqs is None:
         by_slots = graphs_by_slots(plan.engine)
-        slots = max(after, min(before, load)) if by_slots else SLOTS_HOLD
-    if not full and traits(plan.engine).pool == "slots":  # slots are reserved at the start
+        slots = max(after, min(before, float(facts.load))) if by_slots else SLOTS_HOLD
+    elif traits(plan.engine).pool == "slots":  # slots are reserved at the start
         before = after = SLOTS_HOLD
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
 
 def _host_layers(facts: Facts, plan: Plan) -> dict[str, object]:
     """Layers with experts in the machine's memory, without speculation and with it."""
-    shape = facts.shape or facts.model
+    shape = facts.known_shape
     if shape is None or not shape.moe_layers or not gguf_engine(plan.engine):
         return {}
     after = float(host_memory.host_layers(facts, plan))
@@ -147,10 +139,7 @@ def _host_layers(facts: Facts, plan: Plan) -> dict[str, object]:
 def _count(facts: Facts, plan: Plan) -> float:
     if facts.ctx_tokens is None:
         return cells.NAN
-    held = memory.max_requests(
-        facts, plan, facts.ctx_tokens + (facts.output_tokens or USUAL_OUTPUT)
-    )
-    return cells.NAN if held is None else float(held)
+    return scaled_value(memory.max_requests(facts, plan, facts.length))
 
 
 def scheduled_k(plan: Plan, concurrency: int | None) -> float:
@@ -164,24 +153,18 @@ def scheduled_k(plan: Plan, concurrency: int | None) -> float:
 
 def without_graphs(plan: Plan) -> bool:
     """Whether the plan's own flags take CUDA graphs from the engine, for both arms."""
-    for name, value in plan.extra:
-        text = (value or "").replace(" ", "")
-        if name in GRAPHS_OFF and text.lower() != "false":
-            return True
-        if (name, text) in GRAPHS_OFF_BY_VALUE or (
-            name == "--compilation-config" and '"cudagraph_mode":"NONE"' in text
-        ):
-            return True
-    return False
+    rows = [(name, (value or "").replace(" ", "")) for name, value in plan.extra]
+    return any(
+        (name in GRAPHS_OFF and text.lower() != "false")
+        or (name, text) in GRAPHS_OFF_BY_VALUE
+        or (name == "--compilation-config" and '"cudagraph_mode":"NONE"' in text)
+        for name, text in rows
+    )
 
 
 def _draft_model_size(plan: Plan) -> float:
-    found = DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
-    return float(found.group(1)) * 1e9 if found else cells.NAN
-
-
-def _version(facts: Facts, plan: Plan) -> float:
-    return cells.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
+    stated = DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
+    return float(stated[1]) * 1e9 if stated else cells.NAN
 
 
 def _link(facts: Facts, plan: Plan) -> str:
@@ -191,10 +174,11 @@ def _link(facts: Facts, plan: Plan) -> str:
     return facts.interconnect or ""
 
 
-def _load(facts: Facts) -> int:
-    """Requests of the whole question: a step sees those of its own batch alone."""
-    asked = facts.request.concurrency if facts.request is not None else 1
-    return max(asked, facts.concurrency or 1)
+def _stages(facts: Facts, plan: Plan) -> float:
+    """Stages of a pipeline where the whole question has several requests: a step sees those of its
+    own batch alone.
+    """
+    return float(plan.pp if max(facts.question.concurrency, facts.load) > 1 else 1)
 
 
 def _in_pieces(_: Facts, plan: Plan) -> float:
@@ -212,7 +196,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "tp": lambda facts, plan: float(ranks(facts, plan)),
     "attention_groups": lambda _, plan: float(attention_groups(plan)),
     "expert_ranks": lambda _, plan: float(expert_ranks(plan)),
-    "stages": lambda facts, plan: float(plan.pp if _load(facts) > 1 else 1),
+    "stages": _stages,
     "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: scaled_value(plan.prefix_caching),
     "plain_caching": lambda _, plan: scaled_value(plan.plain_caching),
@@ -220,7 +204,9 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "kv_bytes": lambda _, plan: table("kv_cache_types").get(
         cells.normal(plan.kv_cache_dtype), cells.NAN
     ),
-    "version": _version,
+    "version": lambda facts, plan: cells.version_number(
+        plan.engine, plan.engine_version or facts.engine_version or ""
+    ),
     "draft_params": lambda _, plan: _draft_model_size(plan),
 }
 
@@ -237,13 +223,11 @@ def _request_columns(facts: Facts) -> dict[str, object]:
         "prefix_share": scaled_value(facts.prefix_share),
         "workload": P.code(P.WORKLOADS, facts.workload or ""),
     }
-    request = facts.request
-    if request and request.acceptance:
+    if given := facts.question.acceptance:
         conditional = np.full(P.MAX_K, np.nan)
-        given = request.acceptance[: P.MAX_K]
-        conditional[: len(given)] = given
+        conditional[: len(given)] = given[: P.MAX_K]
         made["given_conditional"] = conditional
-    if request and request.acceptance_length is not None:
-        made["given_length"] = float(request.acceptance_length)
-        made["given_k"] = scaled_value(request.acceptance_k)
+    if (length := facts.question.acceptance_length) is not None:
+        made["given_length"] = float(length)
+        made["given_k"] = scaled_value(facts.question.acceptance_k)
     return made

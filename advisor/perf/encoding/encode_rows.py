@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from advisor.perf.encoding.cells import (
 from advisor.perf.encoding.encode_names import Vector, hardware_of, model_of, quant_of
 from advisor.perf.kernels import kernel_path, tiled_kernels
 from advisor.perf.regimes.setting import Column
+from advisor.perf.sizes.weights import DRAFT_SIZE
 
 Row = Mapping[str, str]
 
@@ -73,7 +75,6 @@ METRIC_ALIASES = {
     "throughput": "output_tok_s",
     "decode_tok_s": "request_tok_s",
 }
-DRAFT_SIZE = lazy_re(r"(\d+(?:\.\d+)?)b\b", re.I)
 _TREE = lazy_re(r"topk (\d+)\D+?(\d+)", re.I)
 _P_MIN = lazy_re(r"p[-_]min[ =](\d*\.\d+)")
 WORDS = (
@@ -144,19 +145,16 @@ def _graphs(text: str) -> Vector:
     return {"eager": 1.0 if eager else NAN, "piecewise": piecewise}
 
 
-def _spec_extra(text: str, method: str) -> Vector:
+def _spec_extra(name: str, text: str, method: str) -> float:
     """What the free text of a method says: tree width, early stop, size of a draft model."""
-    made: Vector = {}
-    tree = _TREE.search(text)
-    if tree and int(tree.group(1)) > 1:
-        made["verify_tokens"] = float(tree.group(2))
-    p_min = _P_MIN.search(text)
-    if p_min:
-        made["p_min"] = float(p_min.group(1))
-    size = DRAFT_SIZE.search(text) if method == "draft_model" else None
-    if size:
-        made["draft_params"] = float(size.group(1)) * 1e9
-    return made
+    if name == "verify_tokens" and (tree := _TREE.search(text)) and int(tree[1]) > 1:
+        return float(tree[2])
+    if name == "p_min" and (p_min := _P_MIN.search(text)):
+        return float(p_min[1])
+    if name == "draft_params" and method_word(method) == "draft_model":
+        size = DRAFT_SIZE.search(text)
+        return float(size[1]) * 1e9 if size else NAN
+    return NAN
 
 
 def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> None:
@@ -195,8 +193,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     """Points from a measurement table's columns (text, all optional), and an error or None each."""
     word = {name: read_words(columns, name, count) for name in WORDS}
     errors: list[str | None] = [None] * count
-    made: dict[str, Any] = {}
-    made |= _fields(word["hardware"], lambda text: hardware_of(text.strip()))
+    made: dict[str, Any] = _fields(word["hardware"], lambda text: hardware_of(text.strip()))
     made |= _fields(word["model"], lambda text: model_of(text.strip())[0])
     made |= _fields(word["quant"], lambda text: quant_of(text.strip()))
     engine, version, extra = word["engine"], word["engine_version"], word["spec_extra"]
@@ -212,7 +209,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     kv_types = table("kv_cache_types")
     made["kv_bytes"] = word["kv_cache_dtype"].numbers(lambda text: kv_types.get(normal(text), NAN))
     for name in ("verify_tokens", "p_min", "draft_params"):
-        made[name] = together((extra, method), _flag_reader(name))
+        made[name] = together((extra, method), partial(_spec_extra, name))
     made |= _fields(word["cuda_graphs"], _graphs)
     known_model = word["model"].each(lambda text: model_of(text.strip())[1])
     named: list[str | None] = [None] * count
@@ -249,10 +246,6 @@ def _fields(column: Column, read: Callable[[str], Vector]) -> dict[str, Floats]:
         name: np.array([made.get(name, other) for made in vectors], np.float64)[column.codes]
         for name, other in missing.items()
     }
-
-
-def _flag_reader(name: str) -> Callable[[str, str], float]:
-    return lambda extra, method: _spec_extra(extra, method_word(method)).get(name, NAN)
 
 
 def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from advisor.domain.nouns import Facts, OwnRun, Plan
-from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.records import NamedTuple
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
@@ -72,7 +71,7 @@ def _context(facts: Facts, plan: Plan) -> Hashable:
     """What tells the plans and loads apart in which a run may be seen differently: all that it may
     leave open. Every run states its k and its load.
     """
-    known: list[Hashable] = [plan.model_copy(update={"k": 0, "k_schedule": ()})]
+    known: list[Hashable] = [plan.replace(k=0, k_schedule=())]
     for name, value in facts:
         if name not in _NOT_ASKED:
             known.append(value if isinstance(value, str | float | None) else id(value))
@@ -96,8 +95,8 @@ def as_case(run: OwnRun, facts: Facts, plan: Plan) -> tuple[Facts, Plan, float]:
         stated["engine_version"] = run.engine_version
     if facts.request is not None:  # the acceptance that is asked with is the question's alone
         nothing = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
-        stated["request"] = facts.request.model_copy(update=nothing)
-    there = facts.model_copy(update=stated | {"engine": run.engine})
+        stated["request"] = facts.request.replace(**nothing)
+    there = facts.replace(**stated | {"engine": run.engine})
     ran = _plan(run, facts, plan, there)
     share, step = in_step(there, ran)
     return share, step, busy(there, ran)
@@ -111,20 +110,19 @@ def _plan(run: OwnRun, facts: Facts, plan: Plan, there: Facts) -> Plan:
     if there.model is not facts.model or run.method != plan.method:
         picked = drafters.pick(there, run.method, run.model)
         stated = {"draft_model": picked.repository if picked is not None else None} | stated
-    ran = plan.model_copy(update=stated | {"method": run.method, "k": run.k})
-    ran = ran.model_copy(update=_layout(stated, plan, there.gpus, traits(run.engine).replicas))
-    tokens = (there.ctx_tokens or USUAL_PROMPT) + (there.output_tokens or USUAL_OUTPUT)
+    ran = plan.replace(**stated | {"method": run.method, "k": run.k})
+    ran = ran.replace(**_layout(stated, plan, there.gpus, traits(run.engine).replicas))
     limits: dict[str, int] = {}
     if plan.max_model_len and "max_model_len" not in stated:
-        limits["max_model_len"] = max(plan.max_model_len, tokens)
+        limits["max_model_len"] = max(plan.max_model_len, there.length)
     if plan.max_num_seqs and "max_num_seqs" not in stated:
         # of all stages; a run is not taken to have waited where the question does not
         slots = plan.max_num_seqs * plan.pp
         if not _waits(facts, plan):
-            slots = max(slots, -(-(there.concurrency or 1) // ran.dp))
-        room = memory.max_requests(there, ran, tokens) if _pages(ran) else None
+            slots = max(slots, -(-there.load // ran.dp))
+        room = memory.max_requests(there, ran, there.length) if _pages(ran) else None
         limits["max_num_seqs"] = min(slots, room or slots)
-    return ran.model_copy(update=limits)
+    return ran.replace(**limits)
 
 
 def _layout(stated: Mapping[str, Any], plan: Plan, gpus: int, replicas: bool) -> dict[str, int]:
@@ -144,6 +142,5 @@ def _pages(plan: Plan) -> bool:
 
 def _waits(facts: Facts, plan: Plan) -> bool:
     """Whether requests of a case wait for a slot, and not for memory."""
-    given = facts.request is not None and facts.request.max_num_seqs is not None
-    limited = given or not _pages(plan)
-    return limited and (plan.max_num_seqs or math.inf) < (facts.concurrency or 1)
+    limited = facts.question.max_num_seqs is not None or not _pages(plan)
+    return limited and (plan.max_num_seqs or math.inf) < facts.load

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 from advisor.domain.records import NamedTuple
@@ -45,15 +46,12 @@ class Strength(NamedTuple):
 
 
 def _rows(key: str) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = table("regime")[key]
-    return found
+    rows: list[Mapping[str, Any]] = table("regime")[key]
+    return rows
 
 
 def _any(key: str, s: Setting) -> Mask:
-    fits: Mask = False
-    for row in _rows(key):
-        fits = fits | matches(row, s)
-    return fits
+    return reduce(or_, (matches(row, s) for row in _rows(key)), False)
 
 
 def _gguf(s: Setting) -> Mask:

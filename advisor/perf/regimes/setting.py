@@ -120,24 +120,10 @@ class Setting(NamedTuple):
 
 
 _NAMED = (
-    "engine",
-    "method",
-    "hardware",
-    "vendor",
-    "hardware_class",
-    "arch",
-    "family",
-    "model",
-    "model_arch",
-    "quant",
-    "quant_family",
-)
-_RANGED = {
-    "concurrency": "streams",
-    "ctx_tokens": "ctx",
-    "k": "k",
-    "total_params_b": "total_params_b",
-}
+    "engine", "method", "hardware", "vendor", "hardware_class", "arch", "family", "model",
+    "model_arch", "quant", "quant_family",
+)  # fmt: skip
+_RANGED = {"concurrency": "streams", "ctx_tokens": "ctx"} | {n: n for n in ("k", "total_params_b")}
 
 
 def matches(row: Mapping[str, Any], s: Setting) -> Mask:
@@ -167,15 +153,11 @@ def nearness(value: Number, limit: float) -> Number:
     on, linear in the logarithm; 0 where it is not known. So a regime has no edge at which an answer
     jumps.
     """
-    return _rise(value, limit / 2, limit)
+    return between(value, limit / 2, limit)
 
 
 def between(value: Number, none: float, all_of_it: float) -> Number:
     """0 up to one value, 1 from another that was documented on, linear in the log between."""
-    return _rise(value, none, all_of_it)
-
-
-def _rise(value: Number, none: float, all_of_it: float) -> Number:
     if isinstance(value, int | float):
         known = max(value, 1e-9) if is_known(value) else 1e-9
         return min(max(math.log(known / none) / math.log(all_of_it / none), 0.0), 1.0)

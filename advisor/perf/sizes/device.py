@@ -118,7 +118,7 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
     )
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2
-    unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0
+    unified = UNIFIED_EXTRA_GIB if facts.device.unified_memory else 0.0
     return BASE_OVERHEAD_GIB + activations + graphs + unified
 
 
@@ -135,44 +135,30 @@ def _draft_lengths(plan: Plan) -> tuple[int, ...]:
 
 def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
     """vLLM up to 0.27.1 on SM12x: FlashInfer (fp8 KV) has no FULL graphs for a verify step."""
-    arch = facts.hardware.arch if facts.hardware else ""
-    fp8_kv = (plan.kv_cache_dtype or "").startswith("fp8")
-    version = release_of(plan, facts)
+    fp8_kv, version = (plan.kv_cache_dtype or "").startswith("fp8"), release_of(plan, facts)
     old = version is None or version <= FULL_GRAPHS_LOST
-    return (
-        plan.engine == "vllm"
-        and plan.method != "none"
-        and arch.startswith("sm_12")
-        and fp8_kv
-        and old
-    )
+    drafts = plan.engine == "vllm" and plan.method != "none"
+    return drafts and facts.device.arch.startswith("sm_12") and fp8_kv and old
 
 
 def kept_gib(facts: Facts, plan: Plan, usable: float) -> float:
     """What the system keeps of the `usable` GiB that it shares with the accelerator, where the
     engine has no option for its share; Metal's own limit leaves it more. GiB of one device.
     """
-    hw = facts.hardware
-    shared = hw is not None and hw.unified_memory and hw.vendor != "apple"
-    told = traits(plan.engine).memory_share
-    return min(SYSTEM_GIB, SYSTEM_SHARE * usable) if shared and not told else 0.0
+    shared = facts.device.unified_memory and facts.device.vendor != "apple"
+    kept = shared and not traits(plan.engine).memory_share
+    return min(SYSTEM_GIB, SYSTEM_SHARE * usable) if kept else 0.0
 
 
 def usable_gib(facts: Facts) -> float | None:
     """Memory of one device as the runtime reports it; None if not known. GiB."""
-    hw = facts.hardware
-    if hw is None or hw.memory_gb is None:
+    hw = facts.device
+    if hw.memory_gb is None:
         return None
     if hw.memory_reported_mib is not None:
         return hw.memory_reported_mib.value / 1024 * USABLE_REPORTED
-    share = (
-        USABLE_APPLE
-        if hw.vendor == "apple"
-        else USABLE_UNIFIED
-        if hw.unified_memory
-        else USABLE_DISCRETE
-    )
-    return hw.memory_gb.value * share
+    share = USABLE_UNIFIED if hw.unified_memory else USABLE_DISCRETE
+    return hw.memory_gb.value * (USABLE_APPLE if hw.vendor == "apple" else share)
 
 
 def overflow_chance(short_gib: Length) -> Length:
@@ -193,9 +179,9 @@ def moves_experts(facts: Facts, plan: Plan) -> bool:
     """Whether llama-server makes room for slots by moving experts to system memory (`--fit`, on by
     default): a mixture on a card with memory of its own.
     """
-    shape, hardware = facts.shape or facts.model, facts.hardware
-    own = hardware is None or not hardware.unified_memory
-    return plan.engine == "llama-server" and shape is not None and bool(shape.moe_layers) and own
+    shape = facts.known_shape
+    mixture = shape is not None and bool(shape.moe_layers)
+    return plan.engine == "llama-server" and mixture and not facts.device.unified_memory
 
 
 def reserves(plan: Plan) -> bool:

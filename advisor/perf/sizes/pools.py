@@ -50,17 +50,17 @@ def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
 
 
 def hybrid_requests(
-    shape: LLM, token: float, available: float, length: Length, k: int, caching: bool
+    shape: LLM, plan: Plan, token: float, available: float, length: Length
 ) -> Length:
     """Requests of `length` tokens, one or an array of them, that `available` bytes of vLLM's pool
-    for a hybrid model hold at once with k drafted tokens (0: none), where a token takes `token`
-    bytes. With prefix caching each group keeps one more state, the one at the last page's end (H200
-    log: 4,228,297 -> 3,895,351 tokens).
+    for a hybrid model hold at once, where a token takes `token` bytes. With prefix caching each
+    group keeps one more state, the one at the last page's end (H200 log: 4,228,297 -> 3,895,351
+    tokens).
     """
     layer_token = token / (shape.full_attention_layers or 1)
-    group, groups, page_tokens = _pages(shape, layer_token, k)
+    group, groups, page_tokens = _pages(shape, layer_token, plan.k)
     blocks = round_down(available / (group * page_tokens * layer_token))
-    needed = -(-length // page_tokens) + groups * (1 + k + caching)
+    needed = -(-length // page_tokens) + groups * (1 + plan.k + (plan.prefix_caching is True))
     held: Length = greater(blocks, 0) / needed
     return held
 
@@ -127,12 +127,9 @@ def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
         return 0.0 * length
     width = (bytes_per_token(shape, kv_dtype) or 0.0) / shape.kv_elems_per_token
-    heads, size = (
-        shape.swa_kv_heads or shape.kv_heads or 0,
-        shape.swa_head_dim or shape.head_dim or 0,
-    )
-    top = shape.swa_window
-    seen: Length = lesser(length, top)
+    heads = shape.swa_kv_heads or shape.kv_heads or 0
+    size = shape.swa_head_dim or shape.head_dim or 0
+    seen: Length = lesser(length, shape.swa_window)
     return seen * shape.swa_layers * 2 * heads * size * width
 
 

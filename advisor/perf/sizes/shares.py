@@ -80,10 +80,9 @@ TEXT_ONLY = ("gemma-3", "llama-4")  # configs/model_config.py: mm_disabled_model
 
 def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
     """SGLang's share, 0 to 1; None where the card's memory is not known."""
-    usable, hardware = usable_gib(facts), facts.hardware
-    if usable is None or hardware is None:
+    usable, reported = usable_gib(facts), facts.device.memory_reported_mib
+    if usable is None:
         return None
-    reported = hardware.memory_reported_mib
     total = reported.value if reported is not None else 1024 * usable
     card = card_of(total)
     chunk = plan.max_num_batched_tokens or card.chunk
@@ -100,8 +99,7 @@ def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
     )
     if total > 1024 * LARGE_GIB:
         reserve = greater(reserve, LEAST_MIB)
-    model = facts.model
-    sees = model is not None and model.multimodal and not model.id.startswith(TEXT_ONLY)
+    sees = facts.llm.multimodal and not facts.llm.id.startswith(TEXT_ONLY)
     share: float = (VISION if sees else 1.0) * (1 - reserve / total)
     return share
 

@@ -7,15 +7,21 @@ llama-server's options for the experts of a mixture keep in the machine's own me
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
+from functools import lru_cache
 
 from advisor.domain.nouns import LLM, Facts, Plan, Quant
+from advisor.domain.patterns import lazy_re
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
-from advisor.perf.sizes import overrides, pools
+from advisor.perf.sizes import pools
 
 GIB = 2.0**30
+DRAFT_SIZE = lazy_re(r"(\d+(?:\.\d+)?)b\b", re.I)  # 1e9 parameters, in a draft model's name
 
 USUAL_WIDTH = sourced(4096, "elements", "width of most models of 8B in knowledge/llms", "assumed")
 LAYER_SQUARES = sourced(
@@ -66,16 +72,10 @@ def weights_gib(shape: LLM, quant: Quant) -> float | None:
 
 def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     """GiB of the checkpoint that this engine would load: as it says, else by tensor class."""
-    found = (
-        knowledge.checkpoint(facts.model, quant, plan.engine, "none")
-        if facts.model is not None
-        else None
-    )
-    return (
-        found.size_gb * 1e9 / GIB
-        if found is not None and found.size_gb
-        else weights_gib(shape, quant)
-    )
+    named = knowledge.checkpoint(facts.llm, quant, plan.engine, "none")
+    if named is not None and named.size_gb:
+        return named.size_gb * 1e9 / GIB
+    return weights_gib(shape, quant)
 
 
 def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
@@ -90,7 +90,8 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
         narrow = plan.method == "dflash" and bool(shape.experts) and hidden < NARROW_WIDTH
         return BLOCK_LAYERS[narrow] * LAYER_SQUARES * hidden**2 * 2 / GIB
     if plan.method == "draft_model":
-        size = _billions(plan.draft_model or "")
+        stated = DRAFT_SIZE.search(plan.draft_model or "")
+        size = float(stated[1]) if stated else 1.0
         return size * 1e9 * (2.0 if plan.engine in pools.SERVERS else quant.bytes_ffn) / GIB
     return 0.0
 
@@ -100,14 +101,6 @@ def published_gib(facts: Facts, plan: Plan) -> float | None:
     known = drafters.of_plan(facts, plan)
     size = drafters.size_bytes(known) if known is not None else None
     return size / GIB if size is not None else None
-
-
-def _billions(name: str) -> float:
-    """The size in a draft model's name, 1.0 if it does not say."""
-    import re
-
-    found = re.search(r"(\d+(?:\.\d+)?)b\b", name, re.I)
-    return float(found.group(1)) if found else 1.0
 
 
 ALL_EXPERTS, EXPERTS_OF, OVERRIDE = "--cpu-moe", "--n-cpu-moe", "--override-tensor"
@@ -123,11 +116,6 @@ def dense_layers(shape: LLM) -> int:
     return max((shape.layers or 0) - (shape.moe_layers or 0), 0)
 
 
-def experts_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
-    """GiB of routed experts that the plan's options keep in system memory, over all devices."""
-    return told_layers(shape, plan) * layer_gib(shape, quant)
-
-
 def layers_over(shape: LLM, quant: Quant, gib: float) -> int | None:
     """Layers whose experts make room for so many GiB; None where all of them do not."""
     each, most = layer_gib(shape, quant), shape.moe_layers or 0
@@ -139,12 +127,94 @@ def told_layers(shape: LLM, plan: Plan) -> float:
     """Layers whose experts the plan's options keep in system memory, or parts of one."""
     if not plan.extra or not gguf_engine(plan.engine):
         return 0
-    told: list[overrides.Override] = []
+    told: list[Override] = []
     for name, value in plan.extra:
         if name == OVERRIDE and value is not None:
-            told += overrides.read_overrides(value)
+            told += read_overrides(value)
         elif name == ALL_EXPERTS:
-            told.append(overrides.ALL_EXPERTS)
+            told.append(_EXPERTS)
         elif name == EXPERTS_OF and value is not None and value.isdecimal():
-            told.append(overrides.ALL_EXPERTS._replace(below=int(value[:6])))
-    return overrides.host_layers(tuple(told), dense_layers(shape), shape.moe_layers or 0)
+            told.append(_EXPERTS._replace(below=int(value[:6])))
+    return host_layers(tuple(told), dense_layers(shape), shape.moe_layers or 0)
+
+
+# ---------------------------------------------------------------- where --override-tensor puts them
+# The engine splits the value at commas, takes each part as PATTERN=BUFFER, and searches a tensor's
+# name for the patterns in their order: the first that matches decides. The same is done here for
+# the three expert tensors of every layer. A pattern may come from anybody's file, and a matcher
+# that tries one reading after the other can take hours over it: one with too many readings is not
+# tried. Source: llama.cpp common/arg.cpp (parse_tensor_buffer_overrides),
+# src/llama-model-loader.cpp (create_tensor), b10605.
+
+TENSORS = ("gate", "up", "down")  # of one size each
+MAX_LAYERS, MAX_TEXT = 128, 10_000  # no launch has more
+MAX_READINGS = 100_000  # of one name by all patterns
+_NAME_LENGTH = 30
+_CHARACTER = lazy_re(r"\\[dDwWsS\W_]|\[\^?\]?(?:\\[dDwWsS\W_]|[^\\\]])*\]")
+_GROUP = lazy_re(r"\((?:\?:)?([^()?][^()]*)\)(?![*+?{])")
+
+
+class Override(NamedTuple):
+    """One pattern, whether its buffer is the machine's memory, below which layer (None: any)."""
+
+    pattern: str
+    host: bool
+    below: int | None = None
+
+
+_EXPERTS = Override("_exps", host=True)
+
+
+def read_overrides(value: str) -> Iterator[Override]:
+    """The overrides of a value of the option, in their order. A buffer is the machine's memory if
+    it is CPU, or a device's window into it (CUDA_Host).
+    """
+    for part in value[:MAX_TEXT].split(","):
+        pattern, equals, buffer = part.partition("=")
+        if equals:
+            yield Override(pattern, buffer.startswith("CPU") or buffer.endswith("_Host"))
+
+
+@lru_cache(maxsize=256)
+def host_layers(told: tuple[Override, ...], first: int, count: int) -> float:
+    """Layers whose experts lie in the machine's memory; a part of one where only some of its three
+    tensors do. A pattern that is not tried counts as one that matches: nothing is then said to be
+    too large.
+    """
+    patterns, left = [], MAX_READINGS
+    for one in told:
+        left -= _readings(one.pattern)
+        patterns.append((_compile(one.pattern) if left >= 0 else None, one))
+    moved = 0
+    for layer in range(first, first + min(count, MAX_LAYERS)):
+        for tensor in TENSORS:
+            name = f"blk.{layer}.ffn_{tensor}_exps.weight"
+            for pattern, one in patterns:
+                inside = one.below is None or layer < one.below
+                if inside and (pattern is None or pattern.search(name)):
+                    moved += one.host
+                    break
+    return round(moved / len(TENSORS), 6)
+
+
+def _readings(pattern: str) -> int:
+    """Bound on the ways to read one name: of a group that is repeated or stands in another one, and
+    of a look ahead, beyond any limit.
+    """
+    plain = _CHARACTER.sub("x", pattern)
+    parts = [*_GROUP.findall(plain), _GROUP.sub("x", plain)]
+    if re.search(r"[()\\]", parts[-1]):
+        return MAX_READINGS + 1
+    repeated = len(re.findall(r"[*+]|\{(?!\d\})", plain))
+    optional = plain.replace("(?:", "").count("?")
+    ways = math.prod(part.count("|") + 1 for part in parts) << min(optional, _NAME_LENGTH)
+    return int(ways * _NAME_LENGTH ** (min(repeated, 8) + 1))
+
+
+@lru_cache(maxsize=256)
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    """The pattern; None where it cannot be read."""
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None

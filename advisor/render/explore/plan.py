@@ -2,7 +2,7 @@
 plan` describes.
 """
 
-from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
+from advisor.advice.explore.mix_plan import ClassResult, Instance, MixPlan, PlanLayout
 from advisor.render.layout import PAGE, Paper, columns, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of
 from advisor.render.text_sections import METHOD_NAMES

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from advisor.advice.explore.layouts import Instance, MixPlan, PlanLayout
+from advisor.advice.explore.mix_plan import Instance, MixPlan, PlanLayout
 from advisor.advice.plans.topology import on_each
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, Plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.advice import judge, resolve
-from advisor.advice.explore.mixing import (
+from advisor.advice.explore.servers import (
     Times,
     average,
     chance,

@@ -7,9 +7,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
-from advisor.advice.explore.mix_plan import plan_mix
+from advisor.advice.explore.mix_plan import MixPlan, plan_mix
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.plan import mix_plan_json, plan_text

@@ -16,9 +16,8 @@ import pytest
 import yaml
 from ports import free_port
 
-from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
-from advisor.advice.explore.mix_plan import plan_mix
+from advisor.advice.explore.mix_plan import MixPlan, plan_mix
 from advisor.lint.validate import validate
 from advisor.render.deploy.router import Route, nginx_conf
 from advisor.render.explore.plan_compose import plan_compose

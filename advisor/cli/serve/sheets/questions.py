@@ -11,9 +11,8 @@ from pydantic import BeforeValidator, Field
 
 from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.compare import Comparison, compare, kind_of
-from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import MOST_CLASSES, read_mix
-from advisor.advice.explore.mix_plan import plan_mix
+from advisor.advice.explore.mix_plan import MixPlan, plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import WhyNot, why_not
