@@ -51,23 +51,15 @@ def load(path: Path, name: str, empty: dict[str, dict[str, Any]]) -> Any:
 
 def sglang_loader(folder: Path) -> Any:
     nothing = lambda *_, **__: None  # noqa: E731
-    return load(
-        folder / "sglang/srt/speculative/adaptive_spec_params.py",
-        "adaptive_spec_params",
-        {
-            "sglang": {},
-            "sglang.srt": {},
-            "sglang.srt.arg_groups": {},
-            "sglang.srt.speculative": {},
-            "sglang.srt.arg_groups.overrides": {
-                "resolved_view": nothing,
-                "resolving_view": nothing,
-            },
-            "sglang.srt.runtime_context": {"attn_dp_enabled_of": nothing},
-            "sglang.srt.speculative.spec_info": {"SpeculativeAlgorithm": None},
-            "sglang.srt.utils": {"log_info_on_rank0": nothing},
-        },
-    )
+    packages = ("sglang", "sglang.srt", "sglang.srt.arg_groups", "sglang.srt.speculative")
+    stubs = {name: {} for name in packages} | {
+        "sglang.srt.arg_groups.overrides": {"resolved_view": nothing, "resolving_view": nothing},
+        "sglang.srt.runtime_context": {"attn_dp_enabled_of": nothing},
+        "sglang.srt.speculative.spec_info": {"SpeculativeAlgorithm": None},
+        "sglang.srt.utils": {"log_info_on_rank0": nothing},
+    }
+    path = folder / "sglang/srt/speculative/adaptive_spec_params.py"
+    return load(path, "adaptive_spec_params", stubs)
 
 
 def check_sglang(loader: Any, made: KRangeArguments, rows: Ranges) -> None:
