@@ -1,32 +1,34 @@
 """The third way beside off and a fixed block of drafts: vLLM's adaptive verification, priced.
 
 Its price is that of the fixed block, times what the best number of verified drafts of the same cost
-curve gives more, times what published pairs measured at as many tokens a step. It is proposed where
-it is faster than every fixed block with a probability of at least `SURE`, and refused where
+curve gives more, times what published pairs measured at as many tokens a step. It is a candidate
+where it is faster than every fixed block with a probability of at least `SURE`, and refused where
 the rules say that the release does not run it. What it does not know: the acceptance of single
 requests, and SGLang's and llama.cpp's own ways, whose answer over a range of loads is a k for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 
-from advisor.advice import decide, judge
+from advisor.advice import decide
 from advisor.advice.wording import reason, whole_percent
-from advisor.domain.nouns import Candidate, Estimate, Facts, Finding, Plan, Reason
+from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.vllm import ADAPTIVE, verifies_adaptively
 from advisor.perf import memory
 from advisor.prediction.estimates import Ratio, adaptive_row, ratio_at, times
 
+Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 SURE = sourced(
-    0.8,
+    0.6,
     "probability",
-    "Policy: `sweep`, `compare` and `plan` price fixed blocks. On 29 published comparisons, each "
-    "priced without its owner, 6.1 % of the speed is lost so, 3.1 % from 0.6 on, 8.5 % never",
-    "chosen",
+    "of 35 published comparisons, each priced without its owner, 2.6 % of the speed is lost so, "
+    "10.5 % from 0.8 on, 12.5 % with fixed blocks alone (docs/research/adaptive.md)",
+    "derived",
 )
 WEIGHTS = sourced(
     (0.35, 1.5), "order of reasons", "own choice: late, or before how a step is priced", "chosen"
@@ -34,39 +36,69 @@ WEIGHTS = sourced(
 REFUSED = "SD285"  # what a release does not run beside speculation
 
 
-def trial(facts: Facts, fixed: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], Reason | None]:
-    """Adaptive verification of the best block beside the candidates with fixed blocks: it too where
-    it pays, and what is said of it.
+class View(NamedTuple):
+    """The candidates with fixed blocks of one question, or of one class of requests of a server,
+    and the estimates of their adaptive verification.
     """
-    free = [c for c in fixed if c.estimate is not None and not decide.vetoes(c.findings)]
-    blocks = [c for c in free if runs(facts, c.plan)]
+
+    facts: Facts
+    fixed: Sequence[Candidate]
+    priced: Sequence[tuple[Plan, Estimate]]
+    weight: float = 1.0
+
+
+class Trial(NamedTuple):
+    """Adaptive verification of the best block: a candidate of each view, none where the release has
+    none of it; whether it is taken into account, and what is said of it.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    pays: bool = False
+    said: Reason | None = None
+
+
+def trial(views: Sequence[View], judging: Judge) -> Trial:
+    """Adaptive verification beside the same fixed blocks of one view, or of several at once."""
+    columns = [c for c in zip(*(view.fixed for view in views), strict=True) if c[0].estimate]
+    free = [c for c in columns if not any(decide.vetoes(one.findings) for one in c)]
+    able = [block_of(plan) for plan, _ in views[0].priced]
+    blocks = [column for column in free or columns if column[0].plan in able]
     if not blocks:
-        return (), None
-    within = [c for c in free if decide.is_allowed(c)]
-    allowed = within or free
-    best, block = (max(c, key=lambda c: _log_gain(facts, c.estimate)) for c in (allowed, blocks))
-    assert block.estimate is not None  # of those that are free
-    ratio = price(facts, block.plan, fixed)
-    estimate = times(block.estimate, ratio)
-    candidate = judge.judge(facts, with_adaptive(block.plan), estimate)
-    more = _log_gain(facts, block.estimate) + ratio.log - _log_gain(facts, best.estimate)
-    better = ratio.beside(more, None if block is best else block.estimate.output_tok_s.speedup)
-    stops = _stops(candidate)
-    limited = bool(within) and not decide.is_allowed(candidate)
-    pays = better >= SURE and not stops and not limited and not decide.vetoes(candidate.findings)
+        return Trial()
+    within = [column for column in free if all(map(decide.is_allowed, column))]
+
+    def gain(estimates: Iterable[Estimate | None]) -> float:
+        pairs = zip(views, estimates, strict=True)
+        return sum(view.weight * _log_gain(view.facts, estimate) for view, estimate in pairs)
+
+    def of_column(column: Sequence[Candidate]) -> float:
+        return gain(candidate.estimate for candidate in column)
+
+    best, block = (max(some, key=of_column) for some in (within or free or columns, blocks))
+    index = able.index(block[0].plan)
+    plan, estimates = views[0].priced[index][0], [view.priced[index][1] for view in views]
+    found = tuple(judging(v.facts, plan, e) for v, e in zip(views, estimates, strict=True))
+    other = block[0].estimate.output_tok_s.speedup if block[0].estimate else None
+    ratio = max((_measure(view.facts, plan) for view in views), key=lambda ratio: ratio.sd)
+    more = gain(estimates) - of_column(best)
+    better = ratio.beside(more, None if block is best else other)
+    stops = [f for c in found for f in c.findings if f.code == REFUSED and f.severity != "info"]
+    limited = bool(within) and not all(map(decide.is_allowed, found))
+    forbidden = limited or any(decide.vetoes(candidate.findings) for candidate in found)
+    pays = better >= SURE and not stops and not forbidden
     limit = (
         "a rule allows fewer drafts" if limited else f"it is a candidate from {100 * SURE:.0f} % on"
     )
-    priced = f"{whole_percent(exp(more))} beside the best fixed k={best.plan.k}"
+    priced = f"{whole_percent(exp(more))} beside the best fixed k={best[0].plan.k}"
     text = (
         f"No adaptive verification here: {stops[0].message}"
         if stops
-        else f"Adaptive verification of k={block.plan.k} is priced {priced}, faster with "
+        else f"Adaptive verification of k={plan.k} is priced {priced}, faster with "
         f"{100 * better:.0f} %; {limit}"
     )
     brief = f"verified adaptively {priced}, faster with {100 * better:.0f} %" if pays else ""
     said = reason(text, *adaptive_row()["sources"], weight=WEIGHTS[pays], brief=brief)
-    return (candidate,) if pays else (), said
+    return Trial(() if stops else found, pays, said if free else None)
 
 
 def late_unless(said: Reason | None, best: Candidate | None) -> Reason | None:
@@ -93,46 +125,55 @@ def with_adaptive(plan: Plan) -> Plan:
     return plan.replace(extra=(*plan.extra, (ADAPTIVE, "true")))
 
 
-def price(facts: Facts, plan: Plan, fixed: Sequence[Candidate] = ()) -> Ratio:
-    """Adaptive over fixed: what the best of fewer verified drafts gives more, and what was measured
-    at the tokens of this step. `fixed`: candidates whose estimates are at hand.
+def block_of(plan: Plan) -> Plan:
+    """The plan with a fixed block."""
+    kept = tuple(option for option in plan.extra if option[0] != ADAPTIVE)
+    return plan.replace(extra=kept) if len(kept) < len(plan.extra) else plan
+
+
+def fixed_blocks(plans: Sequence[Plan]) -> list[Plan]:
+    """The fixed blocks whose estimates give those of the plans: their own, and of adaptive ones
+    every shorter one.
     """
-    shorter = [plan.replace(k=k) for k in range(1, plan.k + 1)]
-    estimates = {candidate.plan: candidate.estimate for candidate in fixed}
-    missing = [one for one in shorter if one not in estimates]
-    estimates |= zip(missing, judge.estimate_plans(facts, missing), strict=True)
-    gains = [_log_gain(facts, estimates[one]) for one in shorter]
-    requests = memory.replica(facts, plan).concurrency or 1
-    seen = ratio_at(min(requests, plan.max_num_seqs or requests) * (plan.k + 1.0))
-    return seen._replace(log=seen.log + max(gains) - gains[-1])
+    every = [plan for plan in plans if not verifies_adaptively(plan)]
+    for plan in filter(verifies_adaptively, plans):
+        every += [one for one in _shorter(block_of(plan)) if one not in every]
+    return every
 
 
-def over_loads(facts: Facts, plan: Plan, requests: Sequence[int]) -> list[float]:
-    """Log of adaptive over fixed at each load, none where it is not surely faster in the mean."""
-    if not runs(facts, plan) or _stops(judge.judge(facts, with_adaptive(plan), None)):
-        return []
-    ratios = [price(facts.replace(concurrency=n), plan) for n in requests]
-    mean = sum(ratio.log for ratio in ratios) / len(ratios)
-    sure = max(ratios, key=lambda ratio: ratio.sd).beside(mean) >= SURE
-    return [ratio.log for ratio in ratios] if sure else []
-
-
-def _stops(candidate: Candidate) -> list[Finding]:
-    return [f for f in candidate.findings if f.code == REFUSED and f.severity != "info"]
+def estimate(
+    facts: Facts, plan: Plan, blocks: Sequence[Plan], estimates: Sequence[Estimate]
+) -> Estimate:
+    """The estimate of adaptive verification from those of the blocks that it needs: what the best
+    of fewer verified drafts gives more, and what was measured at the tokens of this step.
+    """
+    shorter = [estimates[blocks.index(one)] for one in _shorter(block_of(plan))]
+    gains, own = [_log_gain(facts, one) for one in shorter], shorter[-1]
+    seen = _measure(facts, plan)
+    return times(own, seen._replace(log=seen.log + max(gains) - gains[-1]))
 
 
 def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:
     """The candidate whose fixed block the best one verifies adaptively, else the best one."""
     if best is None or not verifies_adaptively(candidates[best].plan):
         return best
-    plans = [with_adaptive(candidate.plan) for candidate in candidates]
-    return plans.index(candidates[best].plan)
+    return [candidate.plan for candidate in candidates].index(block_of(candidates[best].plan))
 
 
-def reprice(facts: Facts, plan: Plan, estimate: Estimate) -> Estimate:
-    """An estimate with what adaptive verification changes, where the plan has it."""
-    switched = verifies_adaptively(plan)
-    return times(estimate, price(facts, plan)) if switched else estimate
+def is_sure(facts: Facts, plan: Plan, more: float) -> bool:
+    """Whether a log gain of `more` over the fixed block is enough to verify adaptively."""
+    return _measure(facts, plan).beside(more) >= SURE
+
+
+def _measure(facts: Facts, plan: Plan) -> Ratio:
+    """What published pairs say of steps of so many tokens."""
+    requests = memory.replica(facts, plan).concurrency or 1
+    return ratio_at(min(requests, plan.max_num_seqs or requests) * (plan.k + 1.0))
+
+
+def _shorter(plan: Plan) -> list[Plan]:
+    """The block with 1 draft to all of them."""
+    return [plan.replace(k=k) for k in range(1, plan.k + 1)]
 
 
 def _log_gain(facts: Facts, estimate: Estimate | None) -> float:

@@ -46,12 +46,15 @@ WAIT_WEIGHT = sourced(
 
 
 class Verdict(NamedTuple):
-    """What was decided: `best` indexes the candidates, `rule` names the deciding step."""
+    """What was decided: `best` indexes the candidates, `rule` names the deciding step; `aside` is
+    adaptive verification that is priced and no candidate.
+    """
 
     decision: Decision
     best: int | None
     rule: str
     candidates: tuple[Candidate, ...]
+    aside: tuple[Candidate, ...] = ()
 
     @property
     def best_candidate(self) -> Candidate | None:

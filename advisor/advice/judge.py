@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, zip_longest
 
 import numpy as np
 
 from advisor import engines, rules
-from advisor.advice import decide
+from advisor.advice import adaptive, decide
+from advisor.advice.adaptive import Judge
 from advisor.advice.decide import METRICS, Verdict
 from advisor.advice.explain import measured
 from advisor.advice.explain.difference import Beside
@@ -27,12 +28,12 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.domain.records import NamedTuple
+from advisor.engines.vllm import verifies_adaptively
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
 
-Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 
 
@@ -47,6 +48,14 @@ class PlanQuestion(NamedTuple):
     plans: tuple[Plan, ...]
     bills: tuple[MemoryBill, ...]  # what each of these plans takes of one replica's memory
     layouts: tuple[placement.Layout, ...] = ()  # that fit, the one of the plans first
+
+    @property
+    def all_plans(self) -> tuple[Plan, ...]:
+        """What is estimated: the plans, then adaptive verification of those that have it."""
+        return (
+            *self.plans,
+            *(adaptive.with_adaptive(p) for p in self.plans if adaptive.runs(self.facts, p)),
+        )
 
 
 def candidate_plans(facts: Facts, judging: Judge | None = None) -> PlanQuestion:
@@ -115,24 +124,26 @@ def _refusal(error: Finding) -> str:
 def estimate_plans(
     facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()
 ) -> list[Estimate]:
-    """One estimate per plan, of all its replicas; `bills`: of one replica each, if at hand."""
+    """One estimate per plan, of all its replicas; `bills`: of one replica of the first ones, if at
+    hand.
+    """
     return estimate_questions([(facts, plans, bills)])[0]()
 
 
 def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
     """The same for several questions in one call, each written out when it is its turn."""
+    blocks = [adaptive.fixed_blocks(plans) for _, plans, _ in questions]
+    pairs = [(facts, own) for (facts, _, _), own in zip(questions, blocks, strict=True)]
     cases = [
-        case
-        for facts, plans, _ in questions
-        for case in in_steps(facts, plans, topology.board_gpus(facts))
+        case for facts, own in pairs for case in in_steps(facts, own, topology.board_gpus(facts))
     ]
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
-    ends = accumulate(len(plans) for _, plans, _ in questions)
+    starts = accumulate(map(len, blocks[:-1]), initial=0)
     return [
-        partial(_slice_estimates, batch, end - len(asked[1]), asked)
-        for end, asked in zip(ends, questions, strict=True)
+        partial(_slice_estimates, batch, start, asked)
+        for start, asked in zip(starts, questions, strict=True)
     ]
 
 
@@ -142,39 +153,52 @@ def verdicts(questions: Sequence[PlanQuestion]) -> Iterator[Callable[[], Verdict
     """
     for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
         alike = list(group)
-        written = estimate_questions([(one.facts, one.plans, one.bills) for one in alike])
+        written = estimate_questions([(one.facts, one.all_plans, one.bills) for one in alike])
         for question, later in zip(alike, written, strict=True):
             yield partial(_verdict, question, later)
 
 
 def _verdict(question: PlanQuestion, later: Callable[[], list[Estimate]]) -> Verdict:
-    return decide.decide(question.facts, judge_plans(question, later(), weigh))
+    candidates, third = judge_plans(question, later(), weigh)
+    aside = () if third.pays else third.candidates
+    return decide.decide(question.facts, candidates)._replace(aside=aside)
 
 
 def estimate_beside(
     question: PlanQuestion, others: Sequence[tuple[Plan, MemoryBill]] = ()
 ) -> tuple[list[Estimate], Beside]:
-    """The estimates of a question's plans and of `others` behind them, and what is asked beside."""
+    """The estimates of a question's plans, of others and of adaptive verification, in this order,
+    and what is asked beside.
+    """
     facts, own = question.facts, question.plans
     beside = Beside(facts, question.layouts, measured.loads(facts, own))
-    plans = (*own, *(plan for plan, _ in others))
+    billed = [*zip(own, question.bills, strict=True), *others]
+    plans = (*(plan for plan, _ in billed), *question.all_plans[len(own) :])
     if not plans:
         return [], beside
-    batch = estimates.predict_batch(
-        in_steps(facts, plans, topology.board_gpus(facts)), beside=beside.points()
-    )
-    bills = (*question.bills, *(bill for _, bill in others))
-    written = _slice_estimates(batch, 0, (facts, plans, bills))
+    cases = in_steps(facts, adaptive.fixed_blocks(plans), topology.board_gpus(facts))
+    batch = estimates.predict_batch(cases, beside=beside.points())
+    written = _slice_estimates(batch, 0, (facts, plans, [bill for _, bill in billed]))
     return written, beside._replace(medians=batch.story.beside)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
     """The estimates of one of several questions: those of the batch from `start` on."""
     facts, plans, bills = asked
-    rows = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
+    blocks = adaptive.fixed_blocks(plans)  # those of the plans first, in their order
+    pairs = zip(plans, bills, strict=False)
+    bills = [bill for plan, bill in pairs if not verifies_adaptively(plan)]
+    written = [
+        _of_all(batch.estimate(start + i, bill), busy(facts, plan))
+        for i, (plan, bill) in enumerate(zip_longest(blocks, bills))
+    ]
+    own = iter(written)
+    rows = [
+        adaptive.estimate(facts, plan, blocks, written) if verifies_adaptively(plan) else next(own)
+        for plan in plans
+    ]
     if facts.hardware is None or placement.is_priced(facts):
-        pairs = zip(rows, plans, strict=True)
-        return [_of_all(estimate, busy(facts, plan)) for estimate, plan in pairs]
+        return rows
     bare = {"baseline": None, "value": None, "baseline_range": None, "value_range": None}
     return [  # with ratios alone
         row.replace(**{name: getattr(row, name).replace(**bare) for name in METRICS})
@@ -184,11 +208,15 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
 
 def judge_plans(
     asked: PlanQuestion, estimates: Sequence[Estimate], judging: Judge | None = None
-) -> tuple[Candidate, ...]:
-    """The plan without speculation, then the others with their estimates and findings."""
-    judging = judging or judge
-    pairs = zip(asked.plans, estimates, strict=True)
-    return (asked.base, *(judging(asked.facts, plan, estimate) for plan, estimate in pairs))
+) -> tuple[tuple[Candidate, ...], adaptive.Trial]:
+    """The plan without speculation, then the others with their estimates (of all that is estimated)
+    and findings, with adaptive verification of the best where that pays; and what it is worth.
+    """
+    judging, count = judging or judge, len(asked.plans)
+    rows = [*zip(asked.all_plans, estimates, strict=True)]
+    fixed = (asked.base, *(judging(asked.facts, *row) for row in rows[:count]))
+    third = adaptive.trial([adaptive.View(asked.facts, fixed, rows[count:])], judging)
+    return (*fixed, *(third.candidates if third.pays else ())), third
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:

@@ -22,6 +22,7 @@ from advisor.domain.nouns import (
     Estimate,
     Facts,
     LaunchText,
+    MemoryBill,
     Plan,
     Reason,
     Request,
@@ -29,6 +30,7 @@ from advisor.domain.nouns import (
 from advisor.domain.patterns import Later
 from advisor.domain.records import NamedTuple
 from advisor.engines import k_ranges
+from advisor.engines.vllm import verifies_adaptively
 from advisor.engines.writer import write_file
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -94,11 +96,8 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
     except AdvisorError:
         return recommend(request), None
     others = [(other, judge.replica_bill(facts, other)) for other in (plan, question.base.plan)]
-    estimates, beside = judge.estimate_beside(question, others)
-    candidates = judge.judge_plans(question, estimates[:-2], judge.weigh)
-    candidates = (*candidates, *adaptive.trial(facts, candidates)[0])
-    advice = advise(request, candidates, beside, what_if=False)
-    return advice, Estimates(adaptive.reprice(facts, plan, estimates[-2]), estimates[-1])
+    candidates, beside, (present, off) = _judge_beside(question, others, judge.weigh)
+    return advise(request, candidates, beside, what_if=False), Estimates(present, off)
 
 
 class Estimates(NamedTuple):
@@ -110,13 +109,23 @@ class Estimates(NamedTuple):
 
 def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...], Beside]:
     """The candidates of a question, and what was asked beside their estimates."""
-    facts, count, others = question.facts, len(question.plans), rivals.plans(question)
+    facts, others = question.facts, rivals.plans(question)
+    candidates, beside, estimates = _judge_beside(question, others, judge.judge)
+    priced = [(plan, row) for (plan, _), row in zip(others, estimates, strict=True)]
+    fixed = [c for c in candidates if not verifies_adaptively(c.plan)]
+    return candidates, beside._replace(rival=partial(rivals.explain, facts, fixed, priced))
+
+
+def _judge_beside(
+    question: judge.PlanQuestion, others: Sequence[tuple[Plan, MemoryBill]], judging: adaptive.Judge
+) -> tuple[tuple[Candidate, ...], Beside, list[Estimate]]:
+    """The candidates, what was asked beside their estimates, and the estimates of other plans."""
     estimates, beside = judge.estimate_beside(question, others)
-    candidates = judge.judge_plans(question, estimates[:count])
-    priced = [(plan, row) for (plan, _), row in zip(others, estimates[count:], strict=True)]
-    third, said = adaptive.trial(facts, candidates)
-    rival = partial(rivals.explain, facts, candidates, priced)
-    return (*candidates, *third), beside._replace(rival=rival, adaptive=said)
+    first, last = len(question.plans), len(question.plans) + len(others)
+    candidates, third = judge.judge_plans(
+        question, [*estimates[:first], *estimates[last:]], judging
+    )
+    return candidates, beside._replace(adaptive=third.said), estimates[first:last]
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:

@@ -15,6 +15,11 @@ def name_of(noun: Hardware | LLM | None, otherwise: str) -> str:
     return (noun.name or noun.id) if noun is not None else otherwise
 
 
+def k_text(k: int, adaptive: bool = False) -> str:
+    """A number of draft tokens in a table or a list."""
+    return f"k={k}{' adaptive' if adaptive else ''}" if k else "none"
+
+
 def percent(ratio: float) -> str:
     """A measured ratio as a signed change: 1.24 is "+24.0 %"."""
     return f"{100 * (ratio - 1):+.1f} %"

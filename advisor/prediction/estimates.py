@@ -10,6 +10,7 @@ cost curve. What it does not know: how well a drafter's confidence tells its hit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from math import hypot, log, sqrt
 from typing import Any
@@ -189,6 +190,7 @@ def adaptive_row() -> Any:
     return table("regime")["adaptive_verification"][0]
 
 
+@lru_cache(maxsize=1024)
 def ratio_at(tokens: float, without: str = "") -> Ratio:
     """What pairs say of fixed steps of so many tokens: the mean of each owner but `without`, pairs
     a factor of two away at 0.6 of the weight.

@@ -149,7 +149,7 @@ def within_lines(within: Sequence[Within], paper: Paper) -> list[str]:
     for one in within:
         chance = f"{one.p:.2f}" if one.p is not None else "-"
         likely = users_words(one.likely, one.likely_bound)
-        rows.append((k_text(one.k), likely, chance, users_words(one.sure, one.sure_bound)))
+        rows.append((one.words, likely, chance, users_words(one.sure, one.sure_bound)))
     lines = columns(rows, paper)
     for sentence in _within_sentences(within):
         lines += paper.item(sentence)
@@ -177,14 +177,14 @@ def _within_sentences(within: Sequence[Within]) -> list[str]:
 
     best = max(within, key=size)
     others = [one for one in within if one is not best]
-    told = "".join(f", {k_text(o.k)} {users_words(o.sure, o.sure_bound)}" for o in others)
+    told = "".join(f", {o.words} {users_words(o.sure, o.sure_bound)}" for o in others)
     if best.sure is None and best.sure_bound == "objectives":
         first = "Not even one user is served with 90 %."
     elif best.sure_bound == "search":
-        first = f"{k_text(best.k)} serves users at every load tried with 90 %{told}."
+        first = f"{best.words} serves users at every load tried with 90 %{told}."
     else:
-        first = f"{k_text(best.k)} serves {number(best.sure or 0)} users with 90 %{told}."
-    waits = [f"{k_text(one.k)}: {number(one.slots)}" for one in within if one.slots is not None]
+        first = f"{best.words} serves {number(best.sure or 0)} users with 90 %{told}."
+    waits = [f"{one.words}: {number(one.slots)}" for one in within if one.slots is not None]
     if not waits:
         return [first]
     return [
@@ -192,11 +192,6 @@ def _within_sentences(within: Sequence[Within]) -> list[str]:
         f"Beyond its count TPOT holds only because so many run at once ({', '.join(waits)}) and "
         "the others wait: to count those too, give a limit for their wait as well, ttft=...",
     ]
-
-
-def k_text(k: int) -> str:
-    """A number of draft tokens in a table or a list."""
-    return f"k={k}" if k else "none"
 
 
 def columns(rows: Sequence[Sequence[str]], paper: Paper, indent: str = "") -> list[str]:

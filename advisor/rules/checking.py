@@ -49,10 +49,12 @@ def check(
 
 
 def decisive_findings(case: Case) -> tuple[Finding, ...]:
-    """Those findings of a case that can change what is decided: errors, and what has an effect."""
+    """Those findings of a case that can change what is decided: of the rules that decide errors and
+    warnings, and what has an effect.
+    """
     _, rows = _sort_out(decisive_rows, *_kind(case))
     findings, _ = _check_rows(case, rows)
-    return tuple(f for f in findings if f.severity == "error" or f.effect is not None)
+    return tuple(f for f in findings if f.severity != "info" or f.effect is not None)
 
 
 def _check_rows(

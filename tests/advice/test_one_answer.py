@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from advisor import predict
-from advisor.advice.explore.compare import compare
+from advisor.advice.explore.compare import compare, compare_over
 from advisor.advice.explore.mix import read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep
@@ -19,10 +19,12 @@ from advisor.advice.explore.values import Point
 from advisor.advice.explore.why_not import why_not
 from advisor.advice.recommend import check_request, recommend
 from advisor.cli.serve import api, tools
+from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.question import check_fields
 from advisor.cli.serve.tools import LaunchArguments
 from advisor.domain.nouns import Advice, AdvisorError, Estimate, Interval
+from advisor.engines.vllm import verifies_adaptively
 
 MACHINES = ("gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb", "h100-sxm",
             "h200", "b200", "mi300x", "apple-m4-max", "strix-halo", "l40s", "rtx3060",
@@ -36,6 +38,10 @@ ROW_NAMES = {
     "output_tokens": "output_tokens", "workload": "workload", "prefix_share": "prefix_share",
     "output_spread": "output_spread", "goal": "goal",
 }  # fmt: skip
+BLOCKS = (
+    ("deepseek-v4-flash", None), ("glm-4.6", None), ("llama-3.3-70b", "eagle3"),
+    ("qwen3-8b", "dspark"), ("qwen3.6-27b", "dflash"), ("minimax-m3", "eagle3"),
+)  # fmt: skip
 METRICS = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 AGREE = 0.01
 
@@ -64,6 +70,26 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in asked.items() if value is not None}
 
 
+def block_questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Questions where the engine may verify adaptively: long blocks of drafts, vLLM of today."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        model, method = draw.choice(BLOCKS)
+        asked = {
+            "hardware": draw.choice(("h200", "b200", "b300", "mi355x", "h100-sxm", "a100-80gb")),
+            "gpus": draw.choice((4, 8)),
+            "model": model,
+            "engine": "vllm",
+            "concurrency": draw.choice((1, 4, 24, 64, 100, 256)),
+            "ctx_tokens": draw.choice((256, 2048, 8192)),
+            "output_tokens": draw.choice((256, 1024)),
+            "workload": draw.choice(("chat", "code")),
+            "goal": draw.choice((None, None, "throughput", "ttft")),
+            "method": method,
+        }
+        yield {name: value for name, value in asked.items() if value is not None}
+
+
 def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
     """Questions that can be answered, with the points of their first method by k. Not those at one
     limit of requests in both arms, which is that of the best k, nor layouts that a row has no
@@ -78,7 +104,8 @@ def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, P
         if any(p.plan.pp > 1 or WHOLE_EXPERTS & dict(p.plan.extra).keys() for p in points):
             continue
         if points and load.request.max_num_seqs is None:
-            yield asked, {p.k: p for p in points if p.method == points[0].method}
+            first = points[0].method  # a row has no column for adaptive verification
+            yield asked, {p.k: p for p in points if p.method == first and not p.adaptive}
 
 
 def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
@@ -182,23 +209,26 @@ def of_json(estimate: dict[str, Any], said: list[float]) -> list[float]:
 def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     """Every other door against `recommend`."""
     request, k, said = check_request(asked), advice.candidate.k, numbers(advice.estimate)
+    arm = advice.candidate.method, k, verifies_adaptively(advice.candidate)
     # where TPOT decides, the limit of both runs is that of the best k, which may be left out
     only = () if request.goal == "tpot" else ({"k": [0, k]},)
     for vary in ({}, {"concurrency": [request.concurrency]}, *only):
         load = sweep(request, vary).loads[0]
-        point = load.point(k, advice.candidate.method)
-        assert point is not None and numbers(point) == pytest.approx(said, rel=AGREE), vary
+        point = load.best
+        assert point is not None and point.arm == arm
+        assert numbers(point) == pytest.approx(said, rel=AGREE), vary
     assert sweep(request, {}).loads[0].decision == advice.decision
     other = "h200" if request.hardware != "h200" else "h100-sxm"
     try:
-        arm = compare(request, (request.hardware, other)).arms[0]
+        side = compare(request, (request.hardware, other)).arms[0]
     except AdvisorError as refusal:
         assert str(refusal).startswith(other)
     else:
-        assert arm.estimate is not None and numbers(arm.estimate) == pytest.approx(said, rel=AGREE)
-        assert arm.advice.decision == advice.decision
+        assert numbers(side.estimate) == pytest.approx(said, rel=AGREE)
+        assert side.advice.decision == advice.decision
     head = why_not(request, f"k={k}").head
     assert ("already recommended" in head) == (advice.decision == "on"), head
+    assert arm[2] == (f"k={k} adaptive" in head)
     names = {"hardware": "hw", "ctx_tokens": "ctx"}
     options = {names.get(name, name): value for name, value in asked.items()}
     question = check_fields(LaunchQuestion, options)
@@ -207,7 +237,7 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     for told in (web, agent):
         assert told["decision"] == advice.decision
         assert of_json(told["estimate"], said) == pytest.approx(said, rel=AGREE)
-    if request.output_spread is None and request.goal == "balanced":
+    if request.output_spread is request.method is None and request.goal == "balanced":
         check_plan(asked, advice.gain.p50)
 
 
@@ -222,9 +252,9 @@ def check_plan(asked: dict[str, Any], gain: float) -> None:
     assert layout.gain.p50 == pytest.approx(gain, rel=AGREE)
 
 
-def check_all_doors(count: int, seed: int) -> None:
+def check_all_doors(asks: list[dict[str, Any]]) -> None:
     seen = 0
-    for asked in questions(count, seed):
+    for asked in asks:
         try:
             advice = recommend(check_request(asked), what_if=False)
         except AdvisorError:
@@ -232,13 +262,32 @@ def check_all_doors(count: int, seed: int) -> None:
         if advice.candidate is not None:  # something drafts
             seen += 1
             check_doors(asked, advice)
-    assert seen > count / 2
+    assert seen > len(asks) / 2
 
 
 def test_every_door_answers_alike() -> None:
-    check_all_doors(2, seed=20261130)
+    check_all_doors([*questions(2, seed=20261130)])
+
+
+def test_adaptive_verification_is_one_answer() -> None:
+    """Through every door, and in a sweep at each load, few and many."""
+    check_all_doors([*block_questions(4, seed=20261202)])
+    asked = {"hardware": "mi355x", "gpus": 8, "tp": 8, "model": "deepseek-v4-flash"}
+    request = check_request(asked | {"engine": "vllm", "engine_version": "0.33.0"})
+    swept = sweep(request, {"concurrency": [1, 256]}).loads
+    for load in swept:
+        advice = recommend(load.request, what_if=False)
+        assert verifies_adaptively(advice.candidate) == load.best_adaptive
+        assert numbers(advice.estimate) == pytest.approx(numbers(load.best), rel=AGREE)
+    assert [load.best_adaptive for load in swept] == [False, True]
+    over = compare_over(swept[1].request, ("dspark", "mtp"), 1).arms[0].points
+    assert over[-1].arm == swept[1].best.arm
+    page = curve_view(sweep(request, {"concurrency": [1, 16, 256]}), 256)
+    assert any("adaptive" in dot["text"] for line in page["drawings"][0]["lines"]
+               for dot in line["dots"])  # fmt: skip
+    assert "adaptive" in page["table"][-1]["answer"]
 
 
 @pytest.mark.slow
 def test_every_door_answers_alike_on_many_questions() -> None:
-    check_all_doors(40, seed=20261131)
+    check_all_doors([*questions(40, seed=20261131), *block_questions(40, seed=20261203)])

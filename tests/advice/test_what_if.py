@@ -98,13 +98,13 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
             full = judge.candidate_plans(resolve.facts_for_request(request))
         except AdvisorError:
             continue
-        estimates = judge.estimate_plans(full.facts, full.plans)
+        estimates = judge.estimate_plans(full.facts, full.all_plans)
         brief = judge.candidate_plans(resolve.bare_facts(request), judge.weigh)
         assert brief.plans == full.plans and brief.bills == full.bills == tuple(
-            one.memory for one in estimates
+            one.memory for one in estimates[: len(full.plans)]
         )
-        one = decide.decide(full.facts, judge.judge_plans(full, estimates))
-        other = decide.decide(brief.facts, judge.judge_plans(brief, estimates, judge.weigh))
+        one = decide.decide(full.facts, judge.judge_plans(full, estimates)[0])
+        other = decide.decide(brief.facts, judge.judge_plans(brief, estimates, judge.weigh)[0])
         assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
 
 

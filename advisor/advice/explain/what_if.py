@@ -23,6 +23,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.engines.traits import gguf_engine
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import drafters
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
@@ -172,7 +173,7 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Wa
     if best.estimate is None or facts.request is None:
         return
     now, k = best.estimate.accepted_length.p50, best.plan.k
-    base, *others = verdict.candidates
+    base, *others = (c for c in verdict.candidates if not verifies_adaptively(c.plan))
     plans = tuple(c.plan for c in others)
     bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
     # an acceptance changes no launch

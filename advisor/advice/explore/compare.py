@@ -101,7 +101,7 @@ def compare_over(request: Request, names: Sequence[str], least: int) -> LoadComp
             swept = sweep(question, {AXIS: loads}).loads
         except AdvisorError as error:
             raise AdvisorError(f"{name}: {error}") from None
-        best = tuple(load.point(load.best_k or 0, load.best_method) for load in swept)
+        best = tuple(load.best or load.point(0) for load in swept)
         arms.append(ArmOverLoads(label=name, kind=kind, points=best))
     return LoadComparison(request=request, loads=loads, arms=tuple(arms))
 

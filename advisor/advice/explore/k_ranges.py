@@ -1,6 +1,6 @@
 """The best k per load as ranges, and whether changing k pays, its costs to the engine priced."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import exp, log
 from operator import itemgetter
@@ -58,13 +58,17 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     sizes = [int(dict(row.load.setting)[AXIS]) for row in group]
     worth = [  # of each allowed k; no speculation is the zero
         {0: 0.0}
-        | {p.k: p.utility for p in row.load.points if p.method == method and not p.forbidden_by}
+        | {
+            p.k: p.utility
+            for p in row.load.points
+            if p.method == method and not p.forbidden_by and not p.adaptive
+        }
         for row in group
     ]
     answers = [  # none where it is off or worth less than no speculation
         k if row.load.decision != "off" and utilities.get(k, NOTHING) > 0 else 0
         for row, utilities in zip(group, worth, strict=True)
-        for k in (row.load.best_k or 0,)
+        for k in (_best_block(row.load, utilities),)
     ]
     able = sorted({0, *answers})  # a rule may keep others from being the answer at any load
     utility = np.array([[row.get(k, NOTHING) for k in able] for row in worth])
@@ -89,12 +93,22 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     alone = np.array([_gain(row.load, static, method) for row in group])
     switched = [_gain(row.load, k, method) for row, k in zip(group, wanted, strict=True)]
     simple = np.array(switched) - alone
-    tops = [_gain(row.load, k, method) for row, k in zip(group, answers, strict=True)]
+    tops = [  # what each load is answered, adaptive verification too
+        row.load.best if k and row.load.best_adaptive else row.load.point(k, method)
+        for row, k in zip(group, answers, strict=True)
+    ]
 
     def loads(ks: Sequence[int], gains: Sequence[float]) -> tuple[RangeLoad, ...]:
         return tuple(
-            RangeLoad(requests=size, k=k, gain=exp(gain), best_k=best, best_gain=exp(top))
-            for size, k, gain, best, top in zip(sizes, ks, gains, answers, tops, strict=True)
+            RangeLoad(
+                requests=size,
+                k=k,
+                gain=exp(gain),
+                best_k=top.k if top is not None else 0,
+                best_gain=top.gain.p50 if top is not None else 1.0,
+                best_adaptive=top is not None and top.adaptive,
+            )
+            for size, k, gain, top in zip(sizes, ks, gains, tops, strict=True)
         )
 
     fixed = KRanges(
@@ -145,6 +159,12 @@ def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRa
         last = max(end for end, _ in group)
         out.append((out[-1][1] + 1 if out else 1, last, k))
     return tuple(out)
+
+
+def _best_block(load: LoadPoint, utilities: Mapping[int, float]) -> int:
+    """The best k at a load, where it verifies adaptively the fixed one."""
+    fixed = max(utilities, key=utilities.__getitem__) if load.best_adaptive else load.best_k
+    return fixed or 0
 
 
 def _gain(load: LoadPoint, k: int, method: Method) -> float:

@@ -14,7 +14,7 @@ from advisor.advice.decide import NO_GAIN
 from advisor.advice.explore import servers
 from advisor.advice.explore.mix import WorkClass, WorkMix, check_mix
 from advisor.advice.explore.servers import ServerResult
-from advisor.advice.wording import span, whole_percent
+from advisor.advice.wording import k_text, span, whole_percent
 from advisor.domain.frozen import Frozen
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
@@ -27,6 +27,7 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.prediction.decision import GOAL_WEIGHTS
@@ -137,7 +138,8 @@ def _build_layouts(
         layouts.append(PlanLayout(kind="on", title=on, refusal=why))
     else:
         plan = reference.candidates[0][reference.best].plan
-        on = f"one server with {plan.method}, k={plan.k}"
+        words = k_text(plan.k, verifies_adaptively(plan))
+        on = f"one server with {plan.method}, {words}"
         layouts.append(build("on", on, [(reference, reference.best)]))
     for title, split in splits.items():
         if isinstance(split, str):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import exp
+from collections.abc import Sequence
+from math import log
 from typing import TYPE_CHECKING
 
 from advisor.advice import adaptive, decide, judge
@@ -12,7 +13,7 @@ from advisor.advice.explore.values import LoadPoint, Policy, Sweep
 from advisor.advice.plans import topology
 from advisor.advice.recommend import launch_text
 from advisor.advice.wording import reason, whole_percent
-from advisor.domain.nouns import Advice, Decision, Plan, Request
+from advisor.domain.nouns import Advice, Decision, Facts, Plan, Request
 from advisor.domain.sourced import sourced
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def choose_policy(swept: Sweep) -> Policy:
     plan = [point.plan for point in able][-1]
     if ranges.pays:
         plan = plan.replace(k_schedule=ranges.rows)
-    elif more := adaptive.over_loads(facts, plan, [row.requests for row in ranges.loads]):
-        plan, pairs = adaptive.with_adaptive(plan), zip(ranges.loads, more, strict=True)
-        rows = tuple(row.replace(gain=row.gain * exp(log)) for row, log in pairs)
-        ranges = ranges.replace(loads=rows)
+    elif gains := _adaptive_gains(facts, plan, served):
+        plan = adaptive.with_adaptive(plan)
+        pairs = zip(ranges.loads, gains, strict=True)
+        ranges = ranges.replace(loads=tuple(row.replace(gain=gain) for row, gain in pairs))
     points = (
         load.point(row.k, ranges.method) for load, row in zip(served, ranges.loads, strict=True)
     )
@@ -76,12 +77,21 @@ def choose_policy(swept: Sweep) -> Policy:
     )
 
 
+def _adaptive_gains(facts: Facts, plan: Plan, served: Sequence[LoadPoint]) -> list[float]:
+    """The gain of adaptive verification at each load; none where it is not surely faster."""
+    pairs = [[load.point(plan.k, plan.method, way) for way in (False, True)] for load in served]
+    gains = [[point.gain.p50 for point in pair if point is not None] for pair in pairs]
+    if any(len(pair) < 2 for pair in gains):
+        return []
+    more = sum(log(own / fixed) for fixed, own in gains) / len(gains)
+    return [own for _, own in gains] if adaptive.is_sure(facts, plan, more) else []
+
+
 def as_advice(policy: Policy, advice: Advice) -> Advice:
     """The answer at the largest load with the policy's launch, in every form that an answer has."""
     loads, runs = policy.ranges.loads, policy.decision == "on"
     plain, plan = _plain(_loads_with_points(policy.sweep)[-1]), policy.plan
-    (block,) = judge.estimate_plans(advice.facts, [plan])
-    estimate = adaptive.reprice(advice.facts, plan, block)
+    (estimate,) = judge.estimate_plans(advice.facts, [plan])
     worst = min(loads, key=lambda load: load.gain / load.best_gain)
     unsure = f"not surely a gain at {', '.join(map(str, policy.unsure))}; "
     text = (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.advice import decide, judge, objectives, resolve
+from advisor.advice import adaptive, decide, judge, objectives, resolve
 from advisor.advice.decide import METRICS, average
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.domain import normal
@@ -45,7 +45,7 @@ class ServerDraft(NamedTuple):
     @property
     def plans(self) -> tuple[Plan, ...]:
         """What is estimated: the speculative plans, or the plain one where there is none."""
-        return self.question.plans or (self.question.base.plan,)
+        return self.question.all_plans or (self.question.base.plan,)
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -129,21 +129,29 @@ def _judge_server(
     single: Sequence[Sequence[Estimate]],
 ) -> ServerResult:
     outputs = [mix.classes[i].output_tokens for i in draft.classes]
-    columns: list[list[Candidate]] = [[draft.question.base] for _ in draft.classes]
-    mixed: list[list[Estimate]] = []  # [plan][class]
-    for number, plan in enumerate(draft.plans):
-        alone, first = ([estimates[number] for estimates in rows] for rows in (each, single))
-        mixed.append(mix_estimates(alone, first, draft.weights, outputs))
-        if not draft.question.plans:
-            break
-        for column, facts, own, estimate in zip(columns, draft.each, alone, mixed[-1], strict=True):
+    pairs = zip(zip(*each, strict=True), zip(*single, strict=True), strict=True)
+    mixed = [mix_estimates(alone, first, draft.weights, outputs) for alone, first in pairs]
+    in_mix, count = [*zip(*mixed, strict=True)], len(draft.question.plans)
+    views = []
+    for facts, alone, all_, weight in zip(draft.each, each, in_mix, draft.weights, strict=True):
+        fixed = [draft.question.base]
+        for plan, own, estimate in zip(draft.question.plans, alone, all_, strict=False):
             candidate = judge.weigh(facts, plan, own)
-            column.append(candidate.replace(estimate=estimate))
+            fixed.append(candidate.replace(estimate=estimate))
+        priced = [*zip(draft.plans[count:], all_[count:], strict=True)]
+        views.append(adaptive.View(facts, fixed, priced, weight))
+    third = adaptive.trial(views, judge.weigh)
+    columns = [tuple(view.fixed) for view in views]
+    if third.pays:
+        columns = [(*column, one) for column, one in zip(columns, third.candidates, strict=True)]
     decision, best = _decide(draft, columns)
+    shown = [
+        column[best or 0].estimate or all_[0] for column, all_ in zip(columns, in_mix, strict=True)
+    ]
     return ServerResult(
         draft=draft,
-        candidates=tuple(tuple(column) for column in columns),
-        plain=tuple(times(estimate, "baseline") for estimate in mixed[best - 1 if best else 0]),
+        candidates=tuple(columns),
+        plain=tuple(times(estimate, "baseline") for estimate in shown),
         decision=decision,
         best=best,
     )

@@ -27,6 +27,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.domain.records import NamedTuple
+from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.evidence import covering_pairs
 from advisor.perf import memory
 
@@ -152,7 +153,7 @@ def _answer(
             (later,) = judge.verdicts([again.question])
             return _answer(again, again.question.facts, later(), grid, machine, one_limit)
     best = chosen.plan if chosen is not None else None
-    points = [_point(facts, base, candidate) for candidate in others]
+    points = [_point(facts, base, candidate) for candidate in (*others, *verdict.aside)]
     if grid.ks is None or 0 in grid.ks:
         points.insert(0, _plain(facts, base.plan, others[0].estimate if others else None))
     return LoadPoint(
@@ -162,6 +163,7 @@ def _answer(
         rule=verdict.rule,
         best_method=best.method if best is not None else None,
         best_k=best.k if best is not None else None,
+        best_adaptive=best is not None and verifies_adaptively(best),
         k_rules=_codes(
             [
                 finding
@@ -180,13 +182,15 @@ def _answer(
 def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
     estimate, goal = candidate.estimate, facts.aim
     assert estimate is not None  # every plan but the first speculates and was estimated
+    alone = decide.decide(facts, (base, candidate))
     return Point(
         plan=candidate.plan,
         method=candidate.plan.method,
         k=candidate.plan.k,
         gain=decide.goal_interval(estimate, goal),
-        utility=candidate.utility,
-        decision=decide.decide(facts, (base, candidate)).decision,
+        adaptive=verifies_adaptively(candidate.plan),
+        utility=alone.candidates[1].utility,
+        decision=alone.decision,
         **{name: getattr(estimate, name) for name in _ESTIMATED},
         forbidden_by=_codes(decide.vetoes(candidate.findings)),
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Literal
 
+from advisor.advice.wording import k_text
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import (
     Basis,
@@ -27,6 +28,8 @@ from advisor.domain.nouns import (
 
 Value = int | float
 
+Arm = tuple[Method, int, bool]  # method, k, whether it is verified adaptively
+
 Setting = tuple[tuple[str, Value], ...]  # (field of the request, value) of what is varied
 Quantile = Literal["p10", "p50", "p90"]
 QUANTILES: tuple[Quantile, ...] = ("p10", "p50", "p90")
@@ -40,6 +43,7 @@ class Point(Frozen):
     plan: Plan
     method: Method
     k: int
+    adaptive: bool = False  # the engine chooses how many of the drafts it verifies
     gain: Interval
     p_gain: float | None
     utility: float  # expected log gain in which a loss weighs double: what the k is chosen by
@@ -58,11 +62,21 @@ class Point(Frozen):
     cost_per_million: float | None = None  # money for a million output tokens, where priced
     kwh_per_million: float | None = None
 
+    @property
+    def arm(self) -> Arm:
+        """What runs there."""
+        return self.method, self.k, self.adaptive
+
+    @property
+    def words(self) -> str:
+        """Its k, in a table or a list."""
+        return k_text(self.k, self.adaptive)
+
 
 class LoadPoint(Frozen):
-    """One load with its points, the smallest k first, and what `recommend` answers there. `best_k`:
-    of the best speculative plan (None: none runs); `run_k`: what the answer runs. A load that
-    cannot be served has a `refusal` and no points.
+    """One load with its points, the smallest k first and adaptive verification last, and what
+    `recommend` answers there. `best_k`: of the best speculative plan (None: none runs); `run_k`:
+    what the answer runs. A load that cannot be served has a `refusal` and no points.
     """
 
     setting: Setting
@@ -71,16 +85,22 @@ class LoadPoint(Frozen):
     rule: str = ""  # the deciding step: estimate, unsure, objective, rule, no_method, one_token
     best_method: Method | None = None
     best_k: int | None = None
+    best_adaptive: bool = False
     k_rules: tuple[str, ...] = ()  # codes of rules that name this k, or limit others
     run_k: int = 0
     points: tuple[Point, ...] = ()
     lacking: tuple[tuple[int, str], ...] = ()  # (k, why) of an asked k that cannot run here
     refusal: str | None = None
 
-    def point(self, k: int, method: Method | None = None) -> Point | None:
-        """The point of one k, None where there is none."""
+    def point(self, k: int, method: Method | None = None, adaptive: bool = False) -> Point | None:
+        """The point of one k, fixed or verified adaptively; None where there is none."""
         same = (p for p in self.points if p.k == k and (k == 0 or method in (None, p.method)))
-        return next(same, None)
+        return next((p for p in same if p.adaptive == adaptive), None)
+
+    @property
+    def best(self) -> Point | None:
+        """The point of the best speculative plan, None where none runs."""
+        return self.point(self.best_k or -1, self.best_method, self.best_adaptive)
 
 
 class BreakEven(Frozen):
@@ -92,6 +112,7 @@ class BreakEven(Frozen):
     setting: Setting  # the other varied fields
     method: Method
     k: int
+    adaptive: bool = False
     quantile: Quantile
     at: float
     direction: Literal["falls", "rises"]  # below 1, or above it, as the axis grows
@@ -105,6 +126,7 @@ class RangeLoad(Frozen):
     gain: float
     best_k: int  # 0: no speculation
     best_gain: float
+    best_adaptive: bool = False
 
 
 class KRanges(Frozen):
@@ -139,12 +161,18 @@ class Within(Frozen):
 
     method: Method
     k: int
+    adaptive: bool = False
     likely: int | None
     likely_bound: Bound = "objectives"
     p: float | None  # at `likely`, or at the largest load tried
     sure: int | None
     sure_bound: Bound = "objectives"
     slots: int | None = None  # requests that run at once, where that bounds a count
+
+    @property
+    def words(self) -> str:
+        """Its k, in a table or a list."""
+        return k_text(self.k, self.adaptive)
 
 
 class Rate(Frozen):
@@ -201,9 +229,16 @@ def break_evens(loads: Sequence[LoadPoint], axis: str | None) -> tuple[BreakEven
         return ()
     return tuple(
         BreakEven(
-            axis=axis, setting=setting, method=method, k=k, quantile=quantile, at=at, direction=way
+            axis=axis,
+            setting=setting,
+            method=method,
+            k=k,
+            adaptive=adaptive,
+            quantile=quantile,
+            at=at,
+            direction=way,
         )
-        for (setting, method, k), points in curves(loads, axis).items()
+        for (setting, (method, k, adaptive)), points in curves(loads, axis).items()
         for quantile in QUANTILES
         for at, way in _crossings(quantile, points)
     )
@@ -211,15 +246,15 @@ def break_evens(loads: Sequence[LoadPoint], axis: str | None) -> tuple[BreakEven
 
 def curves(
     loads: Sequence[LoadPoint], axis: str
-) -> dict[tuple[Setting, Method, int], list[tuple[float, Point]]]:
-    """The speculative points of each k and other setting along the axis, (value, point)."""
-    out: dict[tuple[Setting, Method, int], list[tuple[float, Point]]] = {}
+) -> dict[tuple[Setting, Arm], list[tuple[float, Point]]]:
+    """The speculative points of each arm and other setting along the axis, (value, point)."""
+    out: dict[tuple[Setting, Arm], list[tuple[float, Point]]] = {}
     for load in loads:
         at = float(dict(load.setting)[axis])
         others = tuple((name, value) for name, value in load.setting if name != axis)
         for point in load.points:
             if point.k > 0:
-                out.setdefault((others, point.method, point.k), []).append((at, point))
+                out.setdefault((others, point.arm), []).append((at, point))
     return {key: sorted(points, key=lambda pair: pair[0]) for key, points in out.items()}
 
 

@@ -47,17 +47,18 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
         return _no_method(base, load, asked)
     both = sweep(base, {"k": sorted({0, best, k})}).loads[0]
     lacking = [why for other, why in both.lacking if other == k]
-    point, chosen = both.point(k), both.point(best, load.best_method)
+    point, chosen = both.point(k), load.best
     if point is None or chosen is None:
         return WhyNot(asked=asked, head=(lacking or ["it cannot run here"])[0], reasons=())
     if k == best:
-        head = f"k={k} is already recommended" if load.decision == "on" else _not_on(load, chosen)
+        head = f"{chosen.words} is already recommended"
+        head = head if load.decision == "on" else _not_on(load, chosen)
         return WhyNot(asked=asked, head=head, reasons=_own(chosen, load))
     word = ANSWERS.get(load.decision or "on", "")
     regret = "has the lowest expected regret" if both.best_k == best else "is the best of the usual"
     head = (
-        f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, k={best} "
-        f"{whole_percent(chosen.gain.p50)}; k={best} {regret}"
+        f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, "
+        f"{chosen.words} {whole_percent(chosen.gain.p50)}; {chosen.words} {regret}"
     )
     return WhyNot(asked=asked, head=head, reasons=tuple(_against(base, point, chosen, load)))
 
@@ -66,14 +67,14 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
     """Why speculation is not on, or not off."""
     base, _ = pin_choices(request)
     load = sweep(base, {}).loads[0]
-    point = load.point(load.best_k, load.best_method) if load.best_k else None
+    point = load.best
     if point is None:
         return _no_method(base, load, asked)
     if load.decision == ("on" if on else "off"):
-        word = f"speculation with k={point.k}" if on else "no speculation"
-        head = f"{word} is already recommended: k={point.k} is {_gain_words(point)}"
+        word = f"speculation with {point.words}" if on else "no speculation"
+        head = f"{word} is already recommended: {point.words} is {_gain_words(point)}"
     elif load.decision == "on":
-        head = f"k={point.k} is {_gain_words(point)}"
+        head = f"{point.words} is {_gain_words(point)}"
     else:
         head = _not_on(load, point)
     return WhyNot(asked=asked, head=head, reasons=_own(point, load))
@@ -90,7 +91,7 @@ def _no_method(request: Request, load: LoadPoint, asked: str) -> WhyNot:
 
 def _not_on(load: LoadPoint, point: Point) -> str:
     """That the answer is off or to measure first, beside what its best k is expected to do."""
-    head = f"k={point.k}, the best k, is {_gain_words(point)}"
+    head = f"{point.words}, the best k, is {_gain_words(point)}"
     if load.decision == "off":
         return f"{ANSWERS['off']}{head}"
     return f"{ANSWERS['measure']}{head}; run without it until then"

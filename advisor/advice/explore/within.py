@@ -6,11 +6,12 @@ from typing import Any, cast
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import pin_choices, sweep
-from advisor.advice.explore.values import Bound, LoadPoint, Point, Rate, Sweep, Within
+from advisor.advice.explore.values import Arm, Bound, LoadPoint, Point, Rate, Sweep, Within
 from advisor.advice.objectives import p_objective
-from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Method, MetricEstimate, Request
+from advisor.domain.nouns import LIMITS, Advice, AdvisorError, MetricEstimate, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
+from advisor.engines.vllm import verifies_adaptively
 
 MOST = 2048  # requests at once that are tried
 LIKELY = sourced(
@@ -56,16 +57,20 @@ def users_within(
     if ks is not None:
         vary["k"] = sorted({0, *ks})
     rough = sweep(asked, vary, one_limit=False).loads
-    arms = {(p.method, p.k): None for load in rough for p in load.points}
-    tries = [[_Try(load, method, k) for load in rough] for method, k in arms]
+    every = [{point.arm for point in load.points} for load in rough if load.points]
+    arms = set().union(*every)
+    # of adaptive verification a load has the best block alone
+    missing = {arm for arm in arms if arm[2] and not all(arm in one for one in every)}
+    arms -= missing
+    tries = [[_Try(load, arm) for load in rough] for arm in arms]
     edges = {size for each in tries for least in (LIKELY, SURE) for size in _between(each, least)}
     vary |= {"concurrency": sorted(edges)}
     fine = sweep(asked, vary, one_limit=False).loads if edges else ()
     loads = sorted((*rough, *fine), key=lambda load: load.request.concurrency)
-    return tuple(
-        _within([_Try(load, method, k) for load in loads])
-        for method, k in sorted(arms, key=lambda arm: arm[1])
-    )
+    found = [_within([_Try(load, arm) for load in loads]) for arm in arms]
+    for _, k, _ in missing if ks is None or len(ks) > 1 else ():
+        found += [row for row in users_within(request, limits, (k,)) if row.adaptive]
+    return tuple(sorted(found, key=lambda row: (row.k, row.adaptive)))
 
 
 def with_users(advice: Advice) -> Advice:
@@ -76,13 +81,15 @@ def with_users(advice: Advice) -> Advice:
     if objective is None or advice.facts.own_runs:
         return advice
     limits = {"max_tpot_ms": objective.max_tpot_ms, "max_ttft_ms": objective.max_ttft_ms}
-    k = advice.candidate.k if advice.candidate is not None else 0
+    plan = advice.candidate
+    k = plan.k if plan is not None else 0
+    drafts = (k, plan is not None and verifies_adaptively(plan))
     request, _ = pin_choices(advice.request)
     given = {name: limit for name, limit in limits.items() if limit is not None}
-    arms = {row.k: row for row in users_within(request, given, (k,))}
+    arms = {(row.k, row.adaptive): row for row in users_within(request, given, (k,))}
     counts = {
         name: row.sure if row.sure is not None or row.sure_bound == "search" else 0
-        for name, arm in (("users_without", 0), ("users", k or None))
+        for name, arm in (("users_without", (0, False)), ("users", drafts if k else None))
         if arm is not None and (row := arms.get(arm)) is not None
     }
     return advice.replace(objective=objective.replace(**counts))
@@ -103,12 +110,13 @@ def with_costs(swept: Sweep, rate: Rate) -> Sweep:
 class _Try:
     """One k at one load."""
 
-    def __init__(self, load: LoadPoint, method: Method, k: int) -> None:
+    def __init__(self, load: LoadPoint, arm: Arm) -> None:
         """Ask what is needed of the point, if this k runs there."""
-        self.size, self.arm = cast(int, dict(load.setting)["concurrency"]), (method, k)
+        self.size, self.arm = cast(int, dict(load.setting)["concurrency"]), arm
         self.chance: float | None = None  # of keeping to the objectives
         self.slots: int | None = None  # requests that run at once, where others wait unasked
-        if (point := load.point(k, method)) is not None:
+        method, k, adaptive = arm
+        if (point := load.point(k, method, adaptive)) is not None:
             self.chance = p_objective(load.request, cast(Any, point), "value")
             waits = point.running is not None and point.running < self.size
             if waits and load.request.max_ttft_ms is None:  # which holds the wait of the others
@@ -146,6 +154,7 @@ def _within(tries: Sequence[_Try]) -> Within:
     return Within(
         method=tries[0].arm[0],
         k=tries[0].arm[1],
+        adaptive=tries[0].arm[2],
         likely=likely.size if likely and likely_bound != "search" else None,
         likely_bound=likely_bound,
         p=likely.chance if likely else None,

@@ -5,7 +5,7 @@ from math import isfinite, log
 from typing import Any, NamedTuple
 
 from advisor.advice.decide import GOAL_METRICS
-from advisor.advice.explore.values import LoadPoint, Sweep
+from advisor.advice.explore.values import Arm, LoadPoint, Sweep
 from advisor.domain.shell import shell_words
 from advisor.render.explore.chart import GOAL_NAMES, Chart, Curve, charts, range_words
 from advisor.render.text_sections import METHOD_NAMES
@@ -67,8 +67,8 @@ def drawing(chart: Chart, concurrency: int, box: Box, metric: str) -> dict[str, 
     loads = [_load(load) for load in chart.loads]
     low_x, high_x = min(loads), max(loads)
     best = _best_curve(chart.loads, concurrency)
-    curves = sorted(chart.curves, key=lambda curve: (curve.method, curve.k))
-    points = {(str(curve.method), curve.k): _points(curve) for curve in curves}
+    curves = sorted(chart.curves, key=lambda curve: curve.arm)
+    points = {curve.arm: _points(curve) for curve in curves}
     band = points.get(best, []) if best is not None else []
     pairs = [p for p in chart.measured if p.metric == metric and low_x <= p.x <= high_x]
     gains = [gain for rows in points.values() for _, _, gain, _ in rows]
@@ -82,7 +82,7 @@ def drawing(chart: Chart, concurrency: int, box: Box, metric: str) -> dict[str, 
     def at(load: float, gain: float) -> tuple[float, float]:
         return box.x(load, low_x, high_x), box.y(gain, low_y, high_y)
 
-    lines = [_line(*key, rows, at) | {"best": key == best} for key, rows in points.items() if rows]
+    lines = [_line(key, rows, at) | {"best": key == best} for key, rows in points.items() if rows]
     _spread(lines, box)
     outline = [at(load, high) for load, _, _, high in band]
     outline += [at(load, low) for load, low, _, _ in reversed(band)]
@@ -116,23 +116,23 @@ def _load(load: LoadPoint) -> float:
     return float(dict(load.setting)["concurrency"])
 
 
-def _best_curve(loads: tuple[LoadPoint, ...], concurrency: int) -> tuple[str, int] | None:
-    """Method and k that are run, else best, at the load nearest to the one asked for."""
+def _best_curve(loads: tuple[LoadPoint, ...], concurrency: int) -> Arm | None:
+    """The one that is run, else best, at the load nearest to the one asked for."""
     rows = [load for load in loads if load.best_k]
     if not rows:
         return None
     best = min(rows, key=lambda load: abs(log(_load(load) / concurrency)))
-    return str(best.best_method), int(best.run_k or best.best_k or 0)
+    return best.best.arm if best.best is not None else None
 
 
-def _line(
-    method: str, k: int, points: list[tuple[float, float, float, float]], at: Any
-) -> dict[str, Any]:
+def _line(arm: Arm, points: list[tuple[float, float, float, float]], at: Any) -> dict[str, Any]:
+    method, k, adaptive = arm
     places = [at(load, gain) for load, _, gain, _ in points]
-    head = f"{METHOD_NAMES.get(method, method)}, k = {k}"
+    name = f"k = {k}{', adaptive' if adaptive else ''}"
+    head = f"{METHOD_NAMES.get(method, method)}, {name}"
     return {
         "k": k,
-        "label": f"k = {k}",
+        "label": f"k = {k}{' a' if adaptive else ''}",
         "shade": min(k, SHADES),
         "path": _path(places),
         "end": places[-1],
@@ -182,7 +182,9 @@ def table(found: Sweep) -> list[dict[str, Any]]:
     """A row for each load: what `recommend` answers, and the gain of each k."""
     rows = []
     for load in found.loads:
-        answer = {"on": f"on, k = {load.run_k}", "off": "off", "measure": "measure first"}
+        best = load.best if load.best_adaptive else None
+        run = f"{load.run_k}, adaptive: {best.gain.p50:.2f}×" if best is not None else load.run_k
+        answer = {"on": f"on, k = {run}", "off": "off", "measure": "measure first"}
         gains = []
         for k in (k for k in found.ks if k > 0):
             point = load.point(k, load.best_method) or load.point(k)

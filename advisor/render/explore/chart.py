@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 
-from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
-from advisor.domain.nouns import Evidence, Method
+from advisor.advice.explore.values import (
+    Arm,
+    BreakEven,
+    KRanges,
+    LoadPoint,
+    Setting,
+    Sweep,
+    curves,
+)
+from advisor.advice.wording import k_text
+from advisor.domain.nouns import Evidence
 from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
-from advisor.render.layout import k_text, number
+from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
 
 AXIS_NAMES = {
@@ -28,10 +37,9 @@ VISIBLE = sourced(1.01, "ratio", "of medians, from which on a table shows two", 
 
 
 class Curve(NamedTuple):
-    """The gains of one k in percent, along the axis."""
+    """The gains of one arm in percent, along the axis."""
 
-    method: Method
-    k: int
+    arm: Arm
     x: tuple[float, ...]
     low: tuple[float, ...]  # 10th percentile
     middle: tuple[float, ...]
@@ -87,12 +95,11 @@ def _chart(found: Sweep, axis: str, setting: Setting) -> Chart | None:
     loads = tuple(load for load in found.loads if _others(load.setting, axis) == setting)
     made = tuple(
         Curve(
-            method,
-            k,
+            arm,
             tuple(at for at, _ in points),
             *(tuple(100 * (getattr(p.gain, x) - 1) for _, p in points) for x in _SHARES),
         )
-        for (_, method, k), points in curves(loads, axis).items()
+        for (_, arm), points in curves(loads, axis).items()
     )
     if not made:
         return None
@@ -168,8 +175,8 @@ def description(found: Sweep, chart: Chart) -> str:
         ends = f"{curve.middle[0]:+.0f} % at {number(curve.x[0])}"
         if len(curve.x) > 1:
             ends += f", {curve.middle[-1]:+.0f} % at {number(curve.x[-1])}"
-        name = METHOD_NAMES.get(curve.method, curve.method)
-        text.append(f"{name} with k={curve.k}: {ends}.")
+        method, k, adaptive = curve.arm
+        text.append(f"{METHOD_NAMES.get(method, method)} with {k_text(k, adaptive)}: {ends}.")
     text += crossings(chart)
     if chart.measured:
         count = len({point.run_id for point in chart.measured})
@@ -184,10 +191,10 @@ def crossings(chart: Chart) -> list[str]:
         own = [
             one
             for one in chart.break_even
-            if one.k == curve.k and one.method == curve.method and one.quantile == "p50"
+            if (one.method, one.k, one.adaptive) == curve.arm and one.quantile == "p50"
         ]
         if own:
-            out.append(f"k={curve.k} {_where_it_gains(own)} {chart.x_label}.")
+            out.append(f"{k_text(*curve.arm[1:])} {_where_it_gains(own)} {chart.x_label}.")
     if not any(one.quantile == "p50" for one in chart.break_even):
         gains = [value > 0 for curve in chart.curves for value in curve.middle]
         side = "above" if all(gains) else "below" if not any(gains) else ""
@@ -219,7 +226,7 @@ def higher_medians(chart: Chart) -> list[str]:
     """Where a k that is not recommended has the higher median, and why it is not, in sentences."""
     spans: dict[tuple[int, int, str], list[tuple[float, float, float]]] = {}
     for load in chart.loads:
-        best = load.point(load.best_k, load.best_method) if load.best_k else None
+        best = load.best
         if best is None or not best.predictable:
             continue
         rivals = [p for p in load.points if not p.forbidden_by and p.running == best.running]

@@ -26,6 +26,7 @@ from advisor.render.layout import (
     users_words,
 )
 from advisor.render.objects import Shape, list_of, schema_of
+from advisor.render.text_sections import drafts_note
 
 _SPEEDS = {"output_tok_s": "tok/s", "tpot_ms": "TPOT ms", "ttft_ms": "TTFT ms"}
 
@@ -90,7 +91,7 @@ def loads_text(found: LoadComparison, paper: Paper = PAGE) -> str:
 def _at_load(point: Point | None, kind: Kind) -> str:
     if point is None:
         return "cannot be served"
-    gain = f"{point.gain.p50:.2f}x k={point.k}" if point.k else "cannot draft"
+    gain = f"{point.gain.p50:.2f}x {point.words}" if point.k else "cannot draft"
     if kind == "method":
         return gain + (f" ({point.gain.p10:.2f}-{point.gain.p90:.2f})" if point.k else "")
     speed = point.output_tok_s.value if point.k else point.output_tok_s.baseline
@@ -111,7 +112,7 @@ def why_not_text(found: WhyNot, paper: Paper = PAGE) -> str:
 def _answer(arm: ComparedArm) -> str:
     plan = arm.advice.candidate
     word = {"on": "on", "off": "off", "measure": "measure first"}[arm.advice.decision]
-    return f"{word}, k={plan.k}" if plan is not None else word
+    return f"{word}, k={plan.k}{drafts_note(plan)}" if plan is not None else word
 
 
 def _gain(arm: ComparedArm) -> str:
@@ -160,7 +161,7 @@ def _users(within: Sequence[Within]) -> str:
         return "-"
     best = max(within, key=lambda w: (users_size(w.likely, w.likely_bound), -w.k))
     plain = next((one for one in within if one.k == 0), None)
-    told = users_words(best.likely, best.likely_bound) + (f" with k={best.k}" if best.k else "")
+    told = users_words(best.likely, best.likely_bound) + (f" with {best.words}" if best.k else "")
     if best.p is not None:
         told += f" (P {best.p:.2f})"
     if plain is not None and best.k:

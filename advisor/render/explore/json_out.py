@@ -31,9 +31,11 @@ _SETTING: dict[str, Any] = {
 Shape(
     Point,
     "point",
-    "method k p_objective predictable gain p_gain utility decision output_tok_s tpot_ms ttft_ms "
-    "accepted_length memory basis cost_per_million kwh_per_million forbidden_by documented plan",
+    "method k adaptive p_objective predictable gain p_gain utility decision output_tok_s tpot_ms "
+    "ttft_ms accepted_length memory basis cost_per_million kwh_per_million forbidden_by documented "
+    "plan",
     about={
+        "adaptive": "the engine chooses how many of the drafts it verifies",
         "p_objective": "chance of keeping the latency limits; null: none were given",
         "predictable": "false: neither sign nor size of the goal's change is known",
         "gain": "of the goal; above 1 is faster; null, with p_gain, where it is not predictable",
@@ -52,7 +54,7 @@ _LACKING = object_of({"k": schema_of(int), "why": schema_of(str)})
 Shape(
     LoadPoint,
     "load",
-    "setting decision rule best_method best_k k_rules run_k points lacking refusal",
+    "setting decision rule best_method best_k best_adaptive k_rules run_k points lacking refusal",
     about={
         "decision": "what recommend answers here",
         "best_k": "of the best speculative plan",
@@ -64,9 +66,9 @@ Shape(
     | {"lacking": lambda load: [{"k": k, "why": why} for k, why in load.lacking]},
     kinds=_SETTING["kinds"] | {"lacking": list_of(_LACKING)},
 )
-Shape(BreakEven, "break_even", "axis method k quantile at direction setting", **_SETTING)
+Shape(BreakEven, "break_even", "axis method k adaptive quantile at direction setting", **_SETTING)
 _FILE = object_of({"name": schema_of(str), "text": schema_of(str)})
-Shape(RangeLoad, "range_load", "requests k gain best_k best_gain")
+Shape(RangeLoad, "range_load", "requests k gain best_k best_gain best_adaptive")
 Shape(
     KRanges,
     "k_ranges",
@@ -90,7 +92,7 @@ Shape(
 Shape(
     Within,
     "within",
-    "method k likely likely_bound p sure sure_bound slots",
+    "method k adaptive likely likely_bound p sure sure_bound slots",
     about={
         "likely": "users served within the objectives, more likely than not",
         "likely_bound": "what ends the count; null with 'search': every load tried is served, so "

@@ -5,7 +5,7 @@ plan` describes.
 from advisor.advice.explore.mix_plan import ClassResult, Instance, MixPlan, PlanLayout
 from advisor.render.layout import PAGE, Paper, columns, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of
-from advisor.render.text_sections import METHOD_NAMES
+from advisor.render.text_sections import METHOD_NAMES, drafts_note
 
 
 def plan_text(made: MixPlan, paper: Paper = PAGE) -> str:
@@ -69,7 +69,7 @@ def server_words(one: Instance) -> str:
     """One server of a layout: classes, speculation, memory."""
     plan, bill = one.plan, one.memory
     if plan.method != "none":
-        spec = f"{METHOD_NAMES.get(plan.method, plan.method)}, k={plan.k}"
+        spec = f"{METHOD_NAMES.get(plan.method, plan.method)}, k={plan.k}{drafts_note(plan)}"
     else:
         spec = "no speculation" + (" (measure it first)" if one.decision == "measure" else "")
     memory = f"weights {bill.weights_gib + bill.spec_gib:.1f} GiB"

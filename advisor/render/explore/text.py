@@ -6,11 +6,13 @@ from math import log2
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Policy, Sweep
 from advisor.advice.plans.topology import where
+from advisor.advice.wording import k_text
 from advisor.domain.nouns import LaunchText
 from advisor.render.explore.chart import (
     AXIS_NAMES,
     GOAL_NAMES,
     Chart,
+    Curve,
     axis_of,
     charts,
     crossings,
@@ -24,7 +26,6 @@ from advisor.render.layout import (
     Paper,
     columns,
     heading,
-    k_text,
     number,
     pack_launch,
     percent,
@@ -36,6 +37,7 @@ PLOT_LINES = 16
 MOST_CHARTS = 4
 MEASURED = "o"
 DIGITS = "0123456789abcdefghijklmnopqrstuv"  # one mark for each k
+ADAPTIVE_MARK = "*"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LINES = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
 
@@ -80,7 +82,7 @@ def plot_lines(chart: Chart, paper: Paper) -> list[str]:
     spread = min(curve.x[0] for curve in chart.curves) > 0
     at = log2 if spread else float
     for curve in chart.curves:
-        plotext.plot([at(x) for x in curve.x], list(curve.middle), marker=DIGITS[curve.k])
+        plotext.plot([at(x) for x in curve.x], list(curve.middle), marker=_mark(curve))
     seen = [point for point in chart.measured if not spread or point.x > 0]
     if seen:
         plotext.scatter([at(p.x) for p in seen], [p.gain for p in seen], marker=MEASURED)
@@ -97,10 +99,15 @@ def plot_lines(chart: Chart, paper: Paper) -> list[str]:
     plotext.clear_figure()
     lines = [line.rstrip() for line in text.splitlines()]
     lines = lines if paper.unicode else [line.translate(_LINES) for line in lines]
-    marks = [f"{DIGITS[c.k]} k={c.k}" for c in chart.curves]
+    marks = [f"{_mark(c)} {k_text(*c.arm[1:])}" for c in chart.curves]
     if seen:
         marks.append(f"{MEASURED} measured")
     return [*lines, *paper.wrap(", ".join(marks), "  ")]
+
+
+def _mark(curve: Curve) -> str:
+    _, k, adaptive = curve.arm
+    return ADAPTIVE_MARK if adaptive else DIGITS[k]
 
 
 def plotext_limits(chart: Chart) -> tuple[float, float]:
@@ -135,7 +142,7 @@ def _table(found: Sweep, loads: Sequence[LoadPoint], paper: Paper) -> list[str]:
 def _cells(load: LoadPoint) -> tuple[str, ...]:
     if load.refusal is not None:
         return ("does not run: " + load.refusal,)
-    point = load.point(load.best_k, load.best_method) if load.best_k else None
+    point = load.best
     if point is None:
         plain = load.point(0)
         metrics = (plain.output_tok_s, plain.tpot_ms) if plain is not None else ()
@@ -146,7 +153,7 @@ def _cells(load: LoadPoint) -> tuple[str, ...]:
     gain = (percent(point.gain.p50), span, chance)
     return (
         load.decision or "",
-        f"k={point.k}",
+        point.words,
         *(gain if point.predictable else ("?", "not predictable", "?")),
         f"{_speed(point.output_tok_s.baseline)} > {_speed(point.output_tok_s.value)}",
         f"{_speed(point.tpot_ms.baseline)} > {_speed(point.tpot_ms.value)}",
@@ -198,7 +205,7 @@ def _costs(found: Sweep) -> list[str]:
     rows: list[tuple[str, ...]] = [("load", "best", *(f"{n} none" for n in names), *names)]
     for load in found.loads:
         plain = load.point(0)
-        point = load.point(load.best_k or 0, load.best_method) or plain
+        point = load.best or plain
         if point is None:
             continue
         cells = [
@@ -206,7 +213,7 @@ def _costs(found: Sweep) -> list[str]:
             for arm in (plain, point)
             for name in names
         ]
-        rows.append((setting_words(load.setting) or "as requested", f"k={point.k}", *cells))
+        rows.append((setting_words(load.setting) or "as requested", point.words, *cells))
     return ["", heading("Per million output tokens"), *_columns(rows, Paper(width=200))]
 
 
@@ -265,6 +272,6 @@ def _loads_table(policy: Policy, paper: Paper) -> list[str]:
     rows: list[tuple[str, ...]] = [("requests", "gain", "answer there alone", "lost by this")]
     for load in [*loads[:-1:step], loads[-1]]:
         lost = max(0.0, 1 - load.gain / load.best_gain)
-        best = f"{k_text(load.best_k)} ({load.best_gain:.2f}x)"
+        best = f"{k_text(load.best_k, load.best_adaptive)} ({load.best_gain:.2f}x)"
         rows.append((str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"))
     return columns(rows, paper)

@@ -153,7 +153,8 @@ def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
     told = json.loads(ran.out)
     loads = told["sweep"]["loads"]
     utilities = [
-        {p["k"]: p["utility"] for p in load["points"] if not p["forbidden_by"]} for load in loads
+        {p["k"]: p["utility"] for p in load["points"] if not (p["forbidden_by"] or p["adaptive"])}
+        for load in loads
     ]
     everywhere = set.intersection(*map(set, utilities))
     regret = {k: sum(max(row.values()) - row[k] for row in utilities) for k in everywhere}

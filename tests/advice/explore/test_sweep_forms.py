@@ -56,9 +56,11 @@ def test_command_draws_without_colour_when_piped() -> None:
 def test_the_chart_holds_the_data_of_the_sweep(small_sweep: Sweep) -> None:
     """Every gain, interval and measured pair is drawn, as it was computed."""
     chart = charts(small_sweep)[0]
-    assert chart.axis == "concurrency" and [c.k for c in chart.curves] == [1, 2, 3, 4]
+    assert chart.axis == "concurrency" and [c.arm[1:] for c in chart.curves] == [
+        (k, False) for k in (1, 2, 3, 4)
+    ]
     for curve in chart.curves:
-        points = [load.point(curve.k) for load in small_sweep.loads]
+        points = [load.point(curve.arm[1]) for load in small_sweep.loads]
         assert list(curve.x) == [float(load.request.concurrency) for load in small_sweep.loads]
         for share, drawn in (("p10", curve.low), ("p50", curve.middle), ("p90", curve.high)):
             told = [100 * (getattr(point.gain, share) - 1) for point in points if point]
