@@ -84,6 +84,25 @@ def test_a_drafting_layer_takes_its_share_of_every_request() -> None:
     assert plain / drafted == pytest.approx(1 + 1 / layers, rel=1e-6)
 
 
+def test_requests_beside_those_that_run_share_with_their_states() -> None:
+    """Of what states leave: one more layer's cache with drafts, and a state more a draft token."""
+    moe, hybrid = facts("h200", "fp8", MOE), facts("h200", "q8_0", HYBRID)
+    plain, drafted = (
+        memory._full_requests(moe, one, moe.shape, 1e11, 10_000, 0.0)
+        for one in (plan("sglang"), plan("sglang", "mtp", 2))
+    )
+    assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(moe.shape), rel=1e-6)
+    few, many = (
+        memory._full_requests(
+            hybrid, plan("llama-server", "mtp", k), hybrid.shape, 4e11, 2_048, 4.0
+        )
+        for k in (1, 3)
+    )
+    token = kv_sizes.bytes_per_token(hybrid.shape, None)
+    one = 2_048 * token * (1 + 1 / kv_sizes.full_layers(hybrid.shape))
+    assert few - many == pytest.approx(2 * 4 * state_bytes(HYBRID) / one, rel=1e-6)
+
+
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_sglang_keeps_a_share_of_its_pool_for_states(k: int) -> None:
     known = facts("h200", "fp8", HYBRID)
