@@ -92,15 +92,13 @@ def test_requests_beside_those_that_run_share_with_their_states() -> None:
         for one in (plan("sglang"), plan("sglang", "mtp", 2))
     )
     assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(moe.shape), rel=1e-6)
-    few, many = (
-        memory._full_requests(
-            hybrid, plan("llama-server", "mtp", k), hybrid.shape, 4e11, 2_048, 4.0
-        )
-        for k in (1, 3)
-    )
     token = kv_sizes.bytes_per_token(hybrid.shape, None)
     one = 2_048 * token * (1 + 1 / kv_sizes.full_layers(hybrid.shape))
-    assert few - many == pytest.approx(2 * 4 * state_bytes(HYBRID) / one, rel=1e-6)
+    for k in (1, 3):
+        drafts = plan("llama-server", "mtp", k)
+        found = memory._full_requests(hybrid, drafts, hybrid.shape, 4e11, 2_048, 4.0)
+        left = 4e11 - 4 * (1 + k) * state_bytes(HYBRID)
+        assert found == pytest.approx(left / one, rel=1e-6)
 
 
 @pytest.mark.parametrize("k", [0, 1, 3])
