@@ -165,9 +165,9 @@ def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
     assert ("--spec" in launch) == (told["decision"] != "off")
     assert (told["decision"] == "off") == (told["plan"]["k"] == 0)
     for load, row in zip(loads, ranges["loads"], strict=True):
-        points = {point["k"]: point["gain"]["p50"] for point in load["points"]}
-        assert row["gain"] == pytest.approx(points[told["plan"]["k"]])
-        assert row["best_gain"] == pytest.approx(points[row["best_k"]])
+        points = {(p["k"], p["adaptive"]): p["gain"]["p50"] for p in load["points"]}
+        assert row["gain"] == pytest.approx(points[told["plan"]["k"], "adaptive" in launch])
+        assert row["best_gain"] == pytest.approx(points[row["best_k"], row["best_adaptive"]])
     text = run("recommend", *words.split(), "--concurrency", "1-32").out
     assert len(text.splitlines()) <= 26 and "1 to 32 requests" in text.replace("\n", " ")
 
