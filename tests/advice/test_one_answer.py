@@ -36,7 +36,7 @@ ROW_NAMES = {
     "hardware": "hardware", "model": "model", "engine": "engine", "quant": "quant",
     "gpus": "gpu_count", "concurrency": "concurrency", "ctx_tokens": "input_tokens",
     "output_tokens": "output_tokens", "workload": "workload", "prefix_share": "prefix_share",
-    "output_spread": "output_spread", "goal": "goal",
+    "output_spread": "output_spread", "goal": "goal", "interconnect": "interconnect",
 }  # fmt: skip
 BLOCKS = (
     ("deepseek-v4-flash", None), ("glm-4.6", None), ("llama-3.3-70b", "eagle3"),
@@ -67,6 +67,9 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
             "output_spread": draw.choice((None, None, 0.0)),
             "goal": draw.choice((None, "throughput", "tpot", "ttft")),
         }
+        if asked["gpus"] == 8 and draw.random() < 0.5:  # two boards, or eight machines of one
+            link = draw.choice(("roce", "ethernet"))
+            asked |= {"interconnect": link, "gpus": draw.choice((8, 16))}
         yield {name: value for name, value in asked.items() if value is not None}
 
 

@@ -110,6 +110,7 @@ class RowWords:
         parts = (self._number("input_tokens"), self._number("output_tokens"), self._load())
         several = self._number("gpu_count") > 1
         self._ask(("tp",), _LAYOUT, np.stack(parts, 1), several & self._trait("replicas"))
+        self._fill("interconnect", ("interconnect", "hardware", "gpu_count", "tp"), _rank_link)
         # one replica of each row with its share of the requests; llama-server has no ranks
         gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
         self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
@@ -262,6 +263,15 @@ def _link(hardware: str, gpus: str) -> str | None:
     open_ = known is None or np.isnan(count)
     link = None if known is None or open_ else topology.link_default(known, int(count))
     return link[0] if link is not None else None
+
+
+def _rank_link(link: str, hardware: str, gpus: str, tp: str) -> str:
+    """The link between a replica's ranks: those of one board wait over its own, as in `in_step`."""
+    known, ranks, count = find_hardware(hardware.strip()), cells.positive(tp), cells.positive(gpus)
+    if known is None or cells.normal(link) not in topology.LINKS or not 1 < ranks < count:
+        return link
+    board = topology.CHASSIS if known.machine_gpus is None else known.machine_gpus.value
+    return "" if known.hardware_class != "unified" and ranks <= board < count else link
 
 
 def _thinking(model: str) -> str | None:
