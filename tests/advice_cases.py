@@ -86,8 +86,11 @@ def text_of(which: Plan) -> LaunchText:
 
 def estimate(middle: float = 1.24) -> Estimate:
     """An estimate around a speed-up of output tok/s of `middle`."""
-    metric = MetricEstimate(speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12),
-                            baseline=216.3, value=216.3 * middle)  # fmt: skip
+    metric = MetricEstimate(
+        speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12),
+        baseline=216.3,
+        value=216.3 * middle,
+    )
     return Estimate(
         output_tok_s=metric,
         tpot_ms=metric.model_copy(update={"baseline": 61.2, "value": 61.2 / middle}),
@@ -109,22 +112,35 @@ def estimate(middle: float = 1.24) -> Estimate:
 
 
 FINDINGS = (
-    Finding(code="SD203", severity="warning",
-            message="MTP drops the last matched prefix block, so shared prefixes gain less",
-            fix=Fix(text="pass --no-enable-prefix-caching unless prompts share long prefixes"),
-            sources=("vllm#38182",),
-            conflicts=("the DGX Spark recipe of the vLLM project keeps prefix caching on",)),
-)  # fmt: skip
+    Finding(
+        code="SD203",
+        severity="warning",
+        message="MTP drops the last matched prefix block, so shared prefixes gain less",
+        fix=Fix(text="pass --no-enable-prefix-caching unless prompts share long prefixes"),
+        sources=("vllm#38182",),
+        conflicts=("the DGX Spark recipe of the vLLM project keeps prefix caching on",),
+    ),
+)
 REASONS = (
-    Reason(text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 "
-           "tokens in a step costs little "
-           "more than 16: the union of experts grows slower than the tokens that come out of it, "
-           "and drafts are cheap", sources=("perf_model", "seed000"), weight=2.0),
-    Reason(text="A clean measured pair covers this case: +24.2 % output tok/s, TTFT -56.7 %",
-           sources=("seed000",), weight=3.0),
-    Reason(text="The draft head adds 0.79 GiB and one state slot per draft position",
-           sources=("gpu_notes",), weight=1.0),
-)  # fmt: skip
+    Reason(
+        text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 "
+        "tokens in a step costs little "
+        "more than 16: the union of experts grows slower than the tokens that come out of it, "
+        "and drafts are cheap",
+        sources=("perf_model", "seed000"),
+        weight=2.0,
+    ),
+    Reason(
+        text="A clean measured pair covers this case: +24.2 % output tok/s, TTFT -56.7 %",
+        sources=("seed000",),
+        weight=3.0,
+    ),
+    Reason(
+        text="The draft head adds 0.79 GiB and one state slot per draft position",
+        sources=("gpu_notes",),
+        weight=1.0,
+    ),
+)
 CHANGES = (
     "acceptance length below 1.9 tokens a step (now 2.43), for example creative text at a high "
     "temperature",
@@ -137,14 +153,23 @@ def on(**changes: object) -> Advice:
     plans = {"plan": plan(), "candidate": plan(), "plan_off": plan(0)}
     launches = {"launch": launch(), "launch_off": launch(0), "launch_on": launch()}
     return Advice(
-        request=REQUEST, facts=FACTS, decision="on", gain=estimate().output_tok_s.speedup,
-        decided_by="estimate", estimate=estimate(), findings=FINDINGS, reasons=REASONS,
+        request=REQUEST,
+        facts=FACTS,
+        decision="on",
+        gain=estimate().output_tok_s.speedup,
+        decided_by="estimate",
+        estimate=estimate(),
+        findings=FINDINGS,
+        reasons=REASONS,
         runners_up=(
             Candidate(plan=plan(3), estimate=estimate(1.2), utility=0.1, regret=0.02),
             Candidate(plan=plan(0), estimate=None),
         ),
-        would_change=CHANGES, evidence_newest="2026-04-18", **plans, **launches,
-    ).model_copy(update=changes)  # fmt: skip
+        would_change=CHANGES,
+        evidence_newest="2026-04-18",
+        **plans,
+        **launches,
+    ).model_copy(update=changes)
 
 
 def off(**changes: object) -> Advice:

@@ -26,5 +26,8 @@ def run(*argv: str) -> Result:
             main(list(argv))
         except SystemExit as stop:
             code = stop.code
-    return Result(int(code) if isinstance(code, int) else 0 if code is None else 1,
-                  out.getvalue(), err.getvalue())  # fmt: skip
+    return Result(
+        int(code) if isinstance(code, int) else 0 if code is None else 1,
+        out.getvalue(),
+        err.getvalue(),
+    )

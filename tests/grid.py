@@ -50,12 +50,20 @@ def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
         ggufs = (None, "q4_k_m", "q8_0", "ud-q4_k_xl")
         quants = (None, None, "bf16", "fp8", "awq-int4", "nvfp4")
         yield Request(
-            hardware=hardware, gpus=gpus, interconnect=link, model=draw.choice(MODELS),
-            quant=draw.choice(ggufs if engine == "llama-server" else quants), engine=engine,
-            engine_version=version, concurrency=concurrency, ctx_tokens=ctx,
-            output_tokens=draw.choice((128, 512, 2048)), workload=draw.choice(WORKLOADS),
-            prefix_share=draw.choice((0.0, 0.0, 0.3, 0.8)), goal=draw.choice(GOALS),
-        )  # fmt: skip
+            hardware=hardware,
+            gpus=gpus,
+            interconnect=link,
+            model=draw.choice(MODELS),
+            quant=draw.choice(ggufs if engine == "llama-server" else quants),
+            engine=engine,
+            engine_version=version,
+            concurrency=concurrency,
+            ctx_tokens=ctx,
+            output_tokens=draw.choice((128, 512, 2048)),
+            workload=draw.choice(WORKLOADS),
+            prefix_share=draw.choice((0.0, 0.0, 0.3, 0.8)),
+            goal=draw.choice(GOALS),
+        )
 
 
 @cache
@@ -77,8 +85,11 @@ def advices(
 
 def launches(advice: Advice) -> Iterator[tuple[str, str | None, tuple[str, ...], dict[str, str]]]:
     """(engine, version, argv, env) of every launch that the advice shows."""
-    pairs = ((advice.plan, advice.launch), (advice.candidate, advice.launch_on),
-             (advice.plan, advice.launch_off))  # fmt: skip
+    pairs = (
+        (advice.plan, advice.launch),
+        (advice.candidate, advice.launch_on),
+        (advice.plan, advice.launch_off),
+    )
     for plan, launch in pairs:
         if launch is not None and plan is not None:
             yield plan.engine, plan.engine_version, launch.argv, dict(launch.env)

@@ -82,11 +82,15 @@ def file_cases(path: Path) -> Iterator[RuleCase]:
         others = row.get("expect") or []
         findings = statement(row)
         speaks = any("words" in finding for finding in findings)
-        yield RuleCase(f"{path.stem}-{row['name']}", row["text"],
-                       parse_given(row.get("given", {})),
-                       (*others, code) if speaks else tuple(others),
-                       (*row.get("not", ()), *(() if speaks else (code,))),
-                       dict(others) if isinstance(others, dict) else {}, findings)  # fmt: skip
+        yield RuleCase(
+            f"{path.stem}-{row['name']}",
+            row["text"],
+            parse_given(row.get("given", {})),
+            (*others, code) if speaks else tuple(others),
+            (*row.get("not", ()), *(() if speaks else (code,))),
+            dict(others) if isinstance(others, dict) else {},
+            findings,
+        )
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -118,8 +122,13 @@ def judge(case: RuleCase) -> Iterator[Case]:
         told = understand(launch, given)
         others = launches[:number] + launches[number + 1 :]
         facts = with_request(told.facts, case.given)
-        yield Case(facts=facts, plan=told.plan, estimate=drafting_estimate(told), launch=launch,
-                   siblings=others)  # fmt: skip
+        yield Case(
+            facts=facts,
+            plan=told.plan,
+            estimate=drafting_estimate(told),
+            launch=launch,
+            siblings=others,
+        )
 
 
 def launch_case(text: str, number: int = 0, version: str | None = None, **given: Any) -> Case:
@@ -165,11 +174,19 @@ def with_request(facts: Facts, given: Mapping[str, Any]) -> Facts:
 
 def own_evidence(source: str, facts: Facts) -> Evidence:
     """A gain of 10 % measured by one source in the very cell of the facts."""
-    return Evidence(run_id="example", source=source,
-                    hardware=facts.hardware.id if facts.hardware else "unknown",
-                    model=facts.model.id if facts.model else "unknown",
-                    quant=facts.quant.id if facts.quant else "unknown",
-                    engine=facts.engine or "unknown", method="mtp", k=2,
-                    concurrency=facts.concurrency, input_tokens=facts.ctx_tokens,
-                    output_tokens=facts.output_tokens, metric="output_tok_s", speedup=1.1,
-                    covers=True)  # fmt: skip
+    return Evidence(
+        run_id="example",
+        source=source,
+        hardware=facts.hardware.id if facts.hardware else "unknown",
+        model=facts.model.id if facts.model else "unknown",
+        quant=facts.quant.id if facts.quant else "unknown",
+        engine=facts.engine or "unknown",
+        method="mtp",
+        k=2,
+        concurrency=facts.concurrency,
+        input_tokens=facts.ctx_tokens,
+        output_tokens=facts.output_tokens,
+        metric="output_tok_s",
+        speedup=1.1,
+        covers=True,
+    )

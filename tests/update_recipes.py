@@ -66,19 +66,29 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         names[name]: row["precision"] for name, row in variants.items() if "precision" in row
     }
     hardware = sorted(k for k, v in (meta.get("hardware") or {}).items() if v == "verified")
-    base = {"model": known.id, "repository": repository,
-            "recipe": f"{path.parent.name}/{path.name}", "date": str(meta["date_updated"]),
-            "since": str(model.get("min_vllm_version", "")),
-            "context": model.get("context_length"),
-            "tp": (variants.get("default") or {}).get("tp"), "verified": hardware,
-            "precisions": precisions, **parsers(recipe)}  # fmt: skip
+    base = {
+        "model": known.id,
+        "repository": repository,
+        "recipe": f"{path.parent.name}/{path.name}",
+        "date": str(meta["date_updated"]),
+        "since": str(model.get("min_vllm_version", "")),
+        "context": model.get("context_length"),
+        "tp": (variants.get("default") or {}).get("tp"),
+        "verified": hardware,
+        "precisions": precisions,
+        **parsers(recipe),
+    }
     feature = (recipe.get("features") or {}).get("spec_decoding")
     for mode, chosen in modes(feature) if feature else [({}, False)]:
         config = spec_config(mode.get("args", []))
         held = [names[name] for name in mode.get("variants", ()) if name in names]
-        extra = {"method": config.get("method") or ("mtp" if config else None),
-                 "drafter": config.get("model"), "k": config.get("num_speculative_tokens"),
-                 "checkpoints": held, "default": chosen or None}  # fmt: skip
+        extra = {
+            "method": config.get("method") or ("mtp" if config else None),
+            "drafter": config.get("model"),
+            "k": config.get("num_speculative_tokens"),
+            "checkpoints": held,
+            "default": chosen or None,
+        }
         found = base | extra
         yield {name: value for name, value in found.items() if value not in (None, [], "", {})}
 

@@ -160,9 +160,10 @@ def test_what_is_said_of_speculation_there_is_what_the_table_holds() -> None:
             there = [
                 float(r["speedup"])
                 for r in rows
-                if r["is_moe"] == "1" and r["spec_method"] == "mtp"
+                if r["is_moe"] == "1"
+                and r["spec_method"] == "mtp"
                 and any(w in r["notes"] + r["use_why"] + r["spec_extra"] for w in OFFLOADED)
-            ]  # fmt: skip
+            ]
             found += there
             assert there and knowledge.source(source).title
         return found

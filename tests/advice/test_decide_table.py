@@ -39,8 +39,11 @@ UNSURE = (ON + OFF_UP_TO) / 2  # a chance that is neither on nor off
 def metric(p50: float, spread: float = 1.1, baseline: float = 10.0, down: bool = True) -> Any:
     """A speed-up with its interval, `spread` times either way; times fall with it, rates rise."""
     value = baseline / p50 if down else baseline * p50
-    return MetricEstimate(speedup=Interval(p10=p50 / spread, p50=p50, p90=p50 * spread),
-                          baseline=baseline, value=value)  # fmt: skip
+    return MetricEstimate(
+        speedup=Interval(p10=p50 / spread, p50=p50, p90=p50 * spread),
+        baseline=baseline,
+        value=value,
+    )
 
 
 def estimate(
@@ -48,11 +51,15 @@ def estimate(
     spread: float = 1.1, basis: str = "interpolated", tpot_ms: float = 10.0, ttft_ms: float = 500.0,
     terms: dict[str, float] | None = None,
 ) -> Estimate:  # fmt: skip
-    return Estimate(output_tok_s=metric(gain, spread, 100.0, down=False),
-                    tpot_ms=metric(tpot if tpot is not None else gain, spread, tpot_ms),
-                    ttft_ms=metric(ttft, spread, ttft_ms),
-                    accepted_length=Interval(p10=1.5, p50=2.0, p90=2.5), p_gain=p_gain,
-                    basis=basis, terms=terms or {})  # fmt: skip
+    return Estimate(
+        output_tok_s=metric(gain, spread, 100.0, down=False),
+        tpot_ms=metric(tpot if tpot is not None else gain, spread, tpot_ms),
+        ttft_ms=metric(ttft, spread, ttft_ms),
+        accepted_length=Interval(p10=1.5, p50=2.0, p90=2.5),
+        p_gain=p_gain,
+        basis=basis,
+        terms=terms or {},
+    )
 
 
 def plan(k: int) -> Plan:

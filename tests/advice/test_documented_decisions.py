@@ -116,8 +116,12 @@ def test_documented_decision_of_other_methods(case: dict[str, Any]) -> None:
 
 
 def printed_value(estimate: Estimate, metric: str) -> Any:
-    return {"output_tok_s": estimate.output_tok_s, "request_tok_s": estimate.tpot_ms,
-            "tpot": estimate.tpot_ms, "ttft": estimate.ttft_ms}[metric].speedup  # fmt: skip
+    return {
+        "output_tok_s": estimate.output_tok_s,
+        "request_tok_s": estimate.tpot_ms,
+        "tpot": estimate.tpot_ms,
+        "ttft": estimate.ttft_ms,
+    }[metric].speedup
 
 
 def has_measured_pair(case: dict[str, Any]) -> bool:

@@ -115,10 +115,14 @@ def test_hash_seed_locale_zone_and_threads_change_nothing() -> None:
     options = [word for pair in words(asked) for word in pair]
     call = [sys.executable, "-c", "from advisor.cli.app import main; main()", "recommend"]
     told = {
-        subprocess.run([*call, *options, "--format", "json"], env=os.environ | one,
-                       capture_output=True, check=True).stdout
+        subprocess.run(
+            [*call, *options, "--format", "json"],
+            env=os.environ | one,
+            capture_output=True,
+            check=True,
+        ).stdout
         for one in ENVIRONMENTS
-    }  # fmt: skip
+    }
     assert len(told) == 1 and len(told.pop()) > 1000
 
 

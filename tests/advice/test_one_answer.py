@@ -286,8 +286,9 @@ def test_adaptive_verification_is_one_answer() -> None:
     over = compare_over(swept[1].request, ("dspark", "mtp"), 1).arms[0].points
     assert over[-1].arm == swept[1].best.arm
     page = curve_view(sweep(request, {"concurrency": [1, 16, 256]}), 256)
-    assert any("adaptive" in dot["text"] for line in page["drawings"][0]["lines"]
-               for dot in line["dots"])  # fmt: skip
+    assert any(
+        "adaptive" in dot["text"] for line in page["drawings"][0]["lines"] for dot in line["dots"]
+    )
     assert "adaptive" in page["table"][-1]["answer"]
 
 

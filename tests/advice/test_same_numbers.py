@@ -47,11 +47,16 @@ def read_back(advice: Advice) -> Estimate | None:
     """What `validate` expects of the launch that `recommend` printed."""
     env = [f"export {name}={shlex.quote(value)}" for name, value in advice.launch_on.env.items()]
     facts = advice.facts
-    report = validate(text="\n".join([*env, shlex.join(advice.launch_on.argv), ""]),
-                      hw=facts.hardware.id if facts.hardware else None, gpus=facts.gpus,
-                      concurrency=facts.concurrency, ctx=facts.ctx_tokens,
-                      output_tokens=facts.output_tokens, workload=facts.workload,
-                      engine_version=advice.plan.engine_version)  # fmt: skip
+    report = validate(
+        text="\n".join([*env, shlex.join(advice.launch_on.argv), ""]),
+        hw=facts.hardware.id if facts.hardware else None,
+        gpus=facts.gpus,
+        concurrency=facts.concurrency,
+        ctx=facts.ctx_tokens,
+        output_tokens=facts.output_tokens,
+        workload=facts.workload,
+        engine_version=advice.plan.engine_version,
+    )
     return drafting_estimate(report.launches[0])
 
 
@@ -69,17 +74,30 @@ def test_validate_expects_what_recommend_said(hardware: str, model: str) -> None
 def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
     """The same configuration as a row of a table."""
     assert facts.hardware and facts.model and facts.quant
-    words = {"model": facts.model.id, "quant": facts.quant.id, "hardware": facts.hardware.id,
-             "gpu_count": facts.gpus, "tp": plan.tp, "engine": plan.engine,
-             "engine_version": plan.engine_version, "spec_method": plan.method, "k": plan.k,
-             "concurrency": facts.concurrency, "input_tokens": facts.ctx_tokens,
-             "output_tokens": facts.output_tokens, "workload": facts.workload,
-             "temperature": facts.temperature, "thinking": facts.thinking,
-             "prefix_caching": plan.prefix_caching, "prefix_share": facts.prefix_share or 0,
-             "max_num_seqs": plan.max_num_seqs,
-             "max_num_batched_tokens": plan.max_num_batched_tokens,
-             "max_model_len": plan.max_model_len, "kv_cache_dtype": plan.kv_cache_dtype,
-             "memory_fraction": plan.memory_fraction}  # fmt: skip
+    words = {
+        "model": facts.model.id,
+        "quant": facts.quant.id,
+        "hardware": facts.hardware.id,
+        "gpu_count": facts.gpus,
+        "tp": plan.tp,
+        "engine": plan.engine,
+        "engine_version": plan.engine_version,
+        "spec_method": plan.method,
+        "k": plan.k,
+        "concurrency": facts.concurrency,
+        "input_tokens": facts.ctx_tokens,
+        "output_tokens": facts.output_tokens,
+        "workload": facts.workload,
+        "temperature": facts.temperature,
+        "thinking": facts.thinking,
+        "prefix_caching": plan.prefix_caching,
+        "prefix_share": facts.prefix_share or 0,
+        "max_num_seqs": plan.max_num_seqs,
+        "max_num_batched_tokens": plan.max_num_batched_tokens,
+        "max_model_len": plan.max_model_len,
+        "kv_cache_dtype": plan.kv_cache_dtype,
+        "memory_fraction": plan.memory_fraction,
+    }
     if shares_context(plan):  # one context for all slots
         words |= {"context_tokens": plan.max_model_len, "max_num_seqs": None, "max_model_len": None}
     names = dict.fromkeys((*words, "context_tokens"))

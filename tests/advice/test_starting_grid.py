@@ -99,11 +99,16 @@ def check_launch(advice: Advice) -> None:
     request = advice.request
     # replicas on several machines: the launch is that of one machine, with its share
     share = topology.on_each(advice.facts, advice.plan).dp / advice.plan.dp
-    report = validate(text=advice.launch.text, engine_version=advice.plan.engine_version,
-                      hw=request.hardware, gpus=int(advice.facts.gpus * share),
-                      concurrency=ceil((advice.facts.concurrency or 1) * share),
-                      ctx=request.ctx_tokens, output_tokens=request.output_tokens,
-                      workload=request.workload)  # fmt: skip
+    report = validate(
+        text=advice.launch.text,
+        engine_version=advice.plan.engine_version,
+        hw=request.hardware,
+        gpus=int(advice.facts.gpus * share),
+        concurrency=ceil((advice.facts.concurrency or 1) * share),
+        ctx=request.ctx_tokens,
+        output_tokens=request.output_tokens,
+        workload=request.workload,
+    )
     extra = {f.code for f in report.findings if f.severity != "info"}
     assert not extra - {f.code for f in advice.plan_findings}, (request, extra)
 

@@ -29,9 +29,12 @@ LINES: tuple[tuple[str, str, Any], ...] = (  # the line, and how it is asked
     (r"about (\d+) concurrent requests or (?:more|fewer): (.+)", "concurrency", int),
     (r"one (request) at a time: (.+)", "concurrency", lambda _: 1),
     (r"about (\d+) prompt tokens per request or (?:more|fewer): (.+)", "ctx_tokens", int),
-    (r"a measured acceptance length of ([\d.]+) at k=\d+ or (?:less|more) \(.+\): (.+)",
-     "acceptance_length", float),
-)  # fmt: skip
+    (
+        r"a measured acceptance length of ([\d.]+) at k=\d+ or (?:less|more) \(.+\): (.+)",
+        "acceptance_length",
+        float,
+    ),
+)
 
 
 def others(advice: Advice) -> list[tuple[dict[str, Any], str]]:

@@ -16,9 +16,13 @@ SERVERS = ("serve", "mcp")  # they run until they are stopped; tests/cli/serve s
 
 TEXT = st.text(max_size=20)
 ODD = st.sampled_from(
-    ["", " ", *words("-1 0 1 nan inf -inf 1e999 1_0 \u0663 0x10 -- - \x00 \xe9 a,b 1, , %s {}"),
-     "9" * 5000]
-)  # fmt: skip
+    [
+        "",
+        " ",
+        *words("-1 0 1 nan inf -inf 1e999 1_0 \u0663 0x10 -- - \x00 \xe9 a,b 1, , %s {}"),
+        "9" * 5000,
+    ]
+)
 HARDWARE = st.sampled_from(words("gb10 3090 h100 a100 m4 strix-halo unknown p40 b200 arc"))
 MODEL = st.sampled_from(
     words("qwen3.6-35b-a3b qwen3.6-27b qwen3-next gpt-oss-20b glm-4.5-air unknown-moe")

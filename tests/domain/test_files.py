@@ -28,13 +28,21 @@ from advisor.lab.training import train
 from advisor.prediction import artefact, predict
 from advisor.prediction.threads import VARIABLE
 
-DEEP = {"braces": "{" * 40_000, "brackets": "[" * 40_000, "lists": "- " * 20_000,
-        "maps": "".join(f"{' ' * n}a:\n" for n in range(300)),
-        "pairs": "a: " + "{a: " * 5000 + "}" * 5000,
-        "aliases": "a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]\n",
-        "tags": "!!python/object:os.system {}", "control": 'id: "m\\e]0;x\\a"\n',
-        "direction": 'id: "a\\u202eb"\n', "cut off": "id: [1,", "date": "id: 2026-13-45\n",
-        "digits": "id: " + "9" * 5000 + "\n", "not text": "\udcff"}  # fmt: skip
+DEEP = {
+    "braces": "{" * 40_000,
+    "brackets": "[" * 40_000,
+    "lists": "- " * 20_000,
+    "maps": "".join(f"{' ' * n}a:\n" for n in range(300)),
+    "pairs": "a: " + "{a: " * 5000 + "}" * 5000,
+    "aliases": "a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]\n",
+    "tags": "!!python/object:os.system {}",
+    "control": 'id: "m\\e]0;x\\a"\n',
+    "direction": 'id: "a\\u202eb"\n',
+    "cut off": "id: [1,",
+    "date": "id: 2026-13-45\n",
+    "digits": "id: " + "9" * 5000 + "\n",
+    "not text": "\udcff",
+}
 
 
 @pytest.fixture(params=sorted(DEEP))

@@ -42,8 +42,11 @@ def raw(version: str, *rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_new_release_ends_what_it_lacks_and_follows_a_renamed_option() -> None:
-    new = raw("99.0.0", {"flags": ["--max-num-requests", "--max-num-seqs"]},
-              {"flags": ["--brand-new"], "choices": ["a", "b"]})  # fmt: skip
+    new = raw(
+        "99.0.0",
+        {"flags": ["--max-num-requests", "--max-num-seqs"]},
+        {"flags": ["--brand-new"], "choices": ["a", "b"]},
+    )
     texts = build_catalogue.with_release(FOLDER, "vllm", new)
     hot = json.loads(texts[FOLDER / "vllm.json"])
     assert hot["versions"][-1] == "99.0.0"

@@ -22,10 +22,15 @@ PAIR: dict[str, Any] = {"run_id": "r1", "source": "s1", "hardware": "gb10", "gpu
 
 
 def ask(**changes: Any) -> Facts:
-    fields: dict[str, Any] = {"hardware": knowledge.hardware("gb10"),
-                              "model": knowledge.llm("qwen3.6-35b-a3b"),
-                              "quant": knowledge.quant("fp8"), "engine": "vllm", "gpus": 1,
-                              "concurrency": 16, "ctx_tokens": 2048}  # fmt: skip
+    fields: dict[str, Any] = {
+        "hardware": knowledge.hardware("gb10"),
+        "model": knowledge.llm("qwen3.6-35b-a3b"),
+        "quant": knowledge.quant("fp8"),
+        "engine": "vllm",
+        "gpus": 1,
+        "concurrency": 16,
+        "ctx_tokens": 2048,
+    }
     return Facts(**{**fields, **changes})
 
 

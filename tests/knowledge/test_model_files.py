@@ -74,9 +74,14 @@ def test_a_config_of_an_unknown_shape_is_priced_by_its_own_numbers(tmp_path: Pat
 def test_a_gguf_header_gives_shape_and_counted_size(tmp_path: Path) -> None:
     tensors = {"token_embd.weight": (1000, 3), "blk.0.ffn_up.weight": (1000, 1_000_000)}
     path = gguf(
-        tmp_path, tensors, block_count=21, embedding_length=1000, attention__head_count=10,
-        attention__head_count_kv=2, feed_forward_length=3000,
-    )  # fmt: skip
+        tmp_path,
+        tensors,
+        block_count=21,
+        embedding_length=1000,
+        attention__head_count=10,
+        attention__head_count_kv=2,
+        feed_forward_length=3000,
+    )
     made = store.llm(str(path))
     assert (made.layers, made.hidden, made.kv_heads, made.vocab) == (21, 1000, 2, 3)
     assert made.total_params_b == pytest.approx(1.000003)

@@ -97,9 +97,16 @@ def draw(owners: int = 40, arms: int = 14, left_open: float = 1e-3, stated: bool
     )
     half = np.full(n, 1.2816 * float(np.sqrt(prior.accepted + prior.rest)[0, 0]))
     columns = zip(*parts, strict=True)
-    return Rows(own_runs.Places(*(np.concatenate(column) for column in columns)),
-                np.concatenate(log), np.zeros(n), np.concatenate(accepted), -half, half,
-                np.array(owner), np.array(arm))  # fmt: skip
+    return Rows(
+        own_runs.Places(*(np.concatenate(column) for column in columns)),
+        np.concatenate(log),
+        np.zeros(n),
+        np.concatenate(accepted),
+        -half,
+        half,
+        np.array(owner),
+        np.array(arm),
+    )
 
 
 def test_own_runs_help_where_misses_go_together_and_the_interval_still_covers() -> None:

@@ -227,7 +227,15 @@ def test_bill_within_one_percent(k: int, caching: bool) -> None:
     facts = Facts(
         hardware=knowledge.hardware("h200"), model=LLM, shape=SHAPE, quant=knowledge.quant("fp8")
     )
-    plan = Plan(engine="vllm", method="mtp" if k else "none", k=k, engine_version="0.25.1",
-                max_model_len=32_960, memory_fraction=0.9, max_num_seqs=128,
-                max_num_batched_tokens=8192, prefix_caching=caching)  # fmt: skip
+    plan = Plan(
+        engine="vllm",
+        method="mtp" if k else "none",
+        k=k,
+        engine_version="0.25.1",
+        max_model_len=32_960,
+        memory_fraction=0.9,
+        max_num_seqs=128,
+        max_num_batched_tokens=8192,
+        prefix_caching=caching,
+    )
     assert memory.bill(facts, plan).kv_tokens == pytest.approx(POOLS[k, caching][1], rel=0.01)

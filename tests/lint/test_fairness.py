@@ -23,8 +23,13 @@ def severities(text: str, **told: object) -> dict[str, str]:
 
 @pytest.mark.parametrize("size", ['--tensor-parallel-size "$TP"', "-tp ${TP}", "-pp $PP"])
 def test_an_unknown_size_is_no_memory_error(size: str) -> None:
-    report = validate(text=f"vllm serve Qwen/Qwen3.5-397B-A17B-FP8 {size}\n", hw="h200", gpus=8,
-                      concurrency=4, ctx=2048)  # fmt: skip
+    report = validate(
+        text=f"vllm serve Qwen/Qwen3.5-397B-A17B-FP8 {size}\n",
+        hw="h200",
+        gpus=8,
+        concurrency=4,
+        ctx=2048,
+    )
     assert not {f.code for f in report.findings} & {"SD301", "SD302", "SD303", "SD304"}
     skipped = {one.code: one.needs for one in report.skipped}
     assert {"SD301", "SD302", "SD303"} <= set(skipped)

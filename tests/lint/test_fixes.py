@@ -21,8 +21,13 @@ MTP = '{"method":"mtp","num_speculative_tokens":2}'
 
 
 def finding(source: SourceText, *edits: Edit, safe: bool = True) -> Finding:
-    return Finding(code="SD101", severity="warning", message="m", file=source.name,
-                   fix=Fix(text="t", safe=safe, edits=edits))  # fmt: skip
+    return Finding(
+        code="SD101",
+        severity="warning",
+        message="m",
+        file=source.name,
+        fix=Fix(text="t", safe=safe, edits=edits),
+    )
 
 
 def flag_edit(flag: Flag, text: str, file: str) -> Edit:
@@ -133,8 +138,14 @@ def test_edits_outside_the_text_are_refused() -> None:
         fixes.apply("abc", [Edit(file="-", start=2, end=9, text="")])
 
 
-FLAGS = ("--max-num-seqs 4", "--enforce-eager", "--port 8000", f"--speculative-config '{MTP}'",
-         "--dtype auto", "--trust-remote-code")  # fmt: skip
+FLAGS = (
+    "--max-num-seqs 4",
+    "--enforce-eager",
+    "--port 8000",
+    f"--speculative-config '{MTP}'",
+    "--dtype auto",
+    "--trust-remote-code",
+)
 
 
 @st.composite

@@ -73,9 +73,16 @@ def test_the_callers_release_outweighs_the_files() -> None:
 
 
 def test_with_hardware_and_load_it_says_what_recommend_would_change() -> None:
-    report = validate("vllm serve Qwen/Qwen3.6-35B-A3B-FP8 " "--max-num-seqs 16 "
-                      "--speculative-config " '\'{"method":"mtp","num_speculative_tokens":5}\'\n',
-                      hw="h200", concurrency=8, ctx=2048, changes=True)  # fmt: skip
+    report = validate(
+        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 "
+        "--max-num-seqs 16 "
+        "--speculative-config "
+        '\'{"method":"mtp","num_speculative_tokens":5}\'\n',
+        hw="h200",
+        concurrency=8,
+        ctx=2048,
+        changes=True,
+    )
     (one,) = report.launches
     assert one.change is not None and one.change.lines
     told = report_json(report)["launches"][0]

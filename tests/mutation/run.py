@@ -37,35 +37,54 @@ class Room(NamedTuple):
 
 ROOMS = {
     "decision": Room(("advisor/advice/decide.py",), ("tests/advice/test_decide_table.py",)),
-    "memory": Room(("advisor/perf/memory.py",),
-                   ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py")),
+    "memory": Room(
+        ("advisor/perf/memory.py",),
+        ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
+    ),
     "physics": Room(
         ("advisor/perf/physics.py", "advisor/perf/drafting.py"),
-        ("tests/perf/test_physics.py", "tests/perf/test_physics_points.py",
-         "tests/perf/test_step_parts.py"),
+        (
+            "tests/perf/test_physics.py",
+            "tests/perf/test_physics_points.py",
+            "tests/perf/test_step_parts.py",
+        ),
     ),
     "fixes": Room(
         ("advisor/lint/fixes.py",),
-        ("tests/lint/test_fixes.py", "tests/lint/test_fix_additions.py",
-         "tests/lint/test_fix_writes.py"),
+        (
+            "tests/lint/test_fixes.py",
+            "tests/lint/test_fix_additions.py",
+            "tests/lint/test_fix_writes.py",
+        ),
     ),
     "secrets": Room(("advisor/readers/secrets.py",), ("tests/readers/test_secrets.py",)),
     "rules kit": Room(
         ("advisor/rules/kit/*.py", "advisor/rules/[!_]*.py"),
-        ("tests/rulebook/test_kit_numbers.py", "tests/rulebook/test_kit_json.py",
-         "tests/rulebook/test_kit_words.py", "tests/rulebook/test_kit_launches.py",
-         "tests/rulebook/test_regime_rules.py", "tests/rulebook/test_rule_fixes.py", FINDINGS),
+        (
+            "tests/rulebook/test_kit_numbers.py",
+            "tests/rulebook/test_kit_json.py",
+            "tests/rulebook/test_kit_words.py",
+            "tests/rulebook/test_kit_launches.py",
+            "tests/rulebook/test_regime_rules.py",
+            "tests/rulebook/test_rule_fixes.py",
+            FINDINGS,
+        ),
     ),
     "rules SD1": Room(("advisor/rules/sd1/*.py",), (FINDINGS, "tests/rulebook/test_releases.py")),
     "rules SD2": Room(("advisor/rules/sd2/*.py",), (FINDINGS,)),
     "rules SD3": Room(("advisor/rules/sd3/*.py",), (FINDINGS,)),
-    "rules SD4": Room(("advisor/rules/sd4/*.py",),
-                      (FINDINGS, "tests/rulebook/test_regime_rules.py")),
+    "rules SD4": Room(
+        ("advisor/rules/sd4/*.py",), (FINDINGS, "tests/rulebook/test_regime_rules.py")
+    ),
     "rules SD5": Room(("advisor/rules/sd5/*.py",), (FINDINGS,)),
     "domain": Room(
         ("advisor/domain/*.py",),
-        ("tests/domain", "tests/knowledge", "tests/rulebook/test_spelling_rules.py",
-         "tests/cli/test_*.py"),
+        (
+            "tests/domain",
+            "tests/knowledge",
+            "tests/rulebook/test_spelling_rules.py",
+            "tests/cli/test_*.py",
+        ),
     ),
     # what reads a release's own parser is not shipped: .ci/run reads two real ones again instead
     "engines": Room(
@@ -94,7 +113,7 @@ ROOMS = {
     "render": Room(("advisor/render/**/*.py",), ("tests/render", "tests/lint/test_validate.py")),
     "cli": Room(("advisor/cli/**/*.py", "advisor/__main__.py"), ("tests/cli",)),
     "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
-}  # fmt: skip
+}
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
 
@@ -130,13 +149,19 @@ def config(room: Room, folder: Path) -> str:
     """What mutmut is told: of the copy in a folder all is there for the tests to read."""
     beside = sorted(path.name for path in folder.iterdir() if path.name != "advisor")
     return "\n".join(
-        ["", "[tool.mutmut]", 'source_paths = ["advisor"]',
-         f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
-         f"also_copy = {json.dumps(beside)}",
-         'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
-         '"not slow"]', f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
-         "use_setproctitle = false", ""]
-    )  # fmt: skip
+        [
+            "",
+            "[tool.mutmut]",
+            'source_paths = ["advisor"]',
+            f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
+            f"also_copy = {json.dumps(beside)}",
+            'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
+            '"not slow"]',
+            f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
+            "use_setproctitle = false",
+            "",
+        ]
+    )
 
 
 def strip_decorators(text: str) -> str:

@@ -36,8 +36,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     pytest.importorskip("hatchling", reason="no hatchling to build the wheel; .ci/run has it")
     out = tmp_path_factory.mktemp("wheel")
-    call = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out),
-            str(ROOT)]  # fmt: skip
+    call = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(out),
+        str(ROOT),
+    ]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = out.glob("*.whl")
@@ -103,8 +111,14 @@ def test_every_shipped_file_is_read_from_the_package(python: Path, tmp_path: Pat
         "import json, sys; from hashlib import sha256; from advisor.domain.paths import read_data\n"
         "print(json.dumps({n: sha256(read_data(n)).hexdigest() for n in json.load(sys.stdin)}))"
     )
-    done = subprocess.run([str(python), "-c", code], cwd=tmp_path, input=json.dumps(list(hashes)),
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [str(python), "-c", code],
+        cwd=tmp_path,
+        input=json.dumps(list(hashes)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert json.loads(done.stdout) == hashes
 
 
@@ -139,8 +153,19 @@ def test_a_command_that_needs_a_checkout_says_so(python: Path, tmp_path: Path) -
 
 
 def test_it_recommends_from_any_folder_and_offline(python: Path, tmp_path: Path) -> None:
-    done = advisor(python, tmp_path, "recommend", "--hw", "gb10", "--concurrency", "16", "--ctx",
-                   "2048", "--format", "json")  # fmt: skip
+    done = advisor(
+        python,
+        tmp_path,
+        "recommend",
+        "--hw",
+        "gb10",
+        "--concurrency",
+        "16",
+        "--ctx",
+        "2048",
+        "--format",
+        "json",
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["decision"] in ("on", "off", "measure")
     assert list(tmp_path.iterdir()) == []  # nothing is written where it runs

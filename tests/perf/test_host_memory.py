@@ -30,8 +30,9 @@ def facts(**changes: Any) -> Facts:
 
 def plan(slots: int, k: int = 0, length: int = 1024, **more: Any) -> Plan:
     method = "mtp" if k else "none"
-    return Plan(engine="llama-server", method=method, k=k, max_num_seqs=slots,
-                max_model_len=length, **more)  # fmt: skip
+    return Plan(
+        engine="llama-server", method=method, k=k, max_num_seqs=slots, max_model_len=length, **more
+    )
 
 
 # ---------------------------------------------------------------- how many layers

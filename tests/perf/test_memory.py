@@ -62,8 +62,13 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     4096 tokens of the other ten layers 0.31: fewer requests fit, and a longer answer costs only
     those ten.
     """
-    known = facts("h200", "fp8" if engine != "llama-server" else "q4_k_m", "gemma-4-31b",
-                  concurrency=8, ctx_tokens=3584)  # fmt: skip
+    known = facts(
+        "h200",
+        "fp8" if engine != "llama-server" else "q4_k_m",
+        "gemma-4-31b",
+        concurrency=8,
+        ctx_tokens=3584,
+    )
     assert known.shape is not None
     window = kv_sizes.window_bytes(known.shape, None, 4096)
     assert (

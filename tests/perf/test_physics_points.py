@@ -199,9 +199,16 @@ def test_from_plans_and_rows_agree() -> None:
     from advisor.knowledge import store as knowledge
 
     model = knowledge.llm("qwen3.6-35b-a3b")
-    facts = Facts(hardware=knowledge.hardware("gb10"), model=model,
-                  shape=knowledge.shape_of(model), quant=knowledge.quant("fp8"), concurrency=16,
-                  ctx_tokens=2048, output_tokens=512, engine_version="0.19.1")  # fmt: skip
+    facts = Facts(
+        hardware=knowledge.hardware("gb10"),
+        model=model,
+        shape=knowledge.shape_of(model),
+        quant=knowledge.quant("fp8"),
+        concurrency=16,
+        ctx_tokens=2048,
+        output_tokens=512,
+        engine_version="0.19.1",
+    )
     plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])

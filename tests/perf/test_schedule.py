@@ -172,10 +172,12 @@ def test_pool_limits_and_sglang_cap() -> None:
 
 
 def test_unknown_memory_limits_nobody() -> None:
-    p = points({"concurrency": 64, "hardware": "unknown"},
-               {"concurrency": 64, "hardware": "rtx3060"},
-               {"concurrency": 40, "hardware": "unknown", "engine": "sglang"},
-               {"concurrency": 256, "hardware": "unknown", "engine": "sglang"})  # fmt: skip
+    p = points(
+        {"concurrency": 64, "hardware": "unknown"},
+        {"concurrency": 64, "hardware": "rtx3060"},
+        {"concurrency": 40, "hardware": "unknown", "engine": "sglang"},
+        {"concurrency": 256, "hardware": "unknown", "engine": "sglang"},
+    )
     for spec in (False, True):
         assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64, 40, 256]
 
@@ -236,10 +238,18 @@ def test_recurrent_states_decide_how_many_requests_run() -> None:
     and 5.
     """
     p = points(
-        {"model": "qwen3.8-27b", "quant": "nvfp4", "hardware": "rtx5090", "concurrency": 64,
-         "k": 3, "input_tokens": 512, "output_tokens": 512, "engine_version": "0.27.1",
-         "kv_cache_dtype": "fp8"}
-    )  # fmt: skip
+        {
+            "model": "qwen3.8-27b",
+            "quant": "nvfp4",
+            "hardware": "rtx5090",
+            "concurrency": 64,
+            "k": 3,
+            "input_tokens": 512,
+            "output_tokens": 512,
+            "engine_version": "0.27.1",
+            "kv_cache_dtype": "fp8",
+        }
+    )
     assert [load.load(p, C, tau_of(p), spec).clients[0] for spec in (False, True)] == [16, 5]
 
 

@@ -554,10 +554,13 @@ def operations(p: P.Points) -> dict[str, float]:
     head, lm = float(p.draft_head_params[0]), float(p.lm_head_params[0])
     core, draft = float(p.mtp_params[0]), float(p.draft_params[0])
     block = C.dflash_layers * 12 * h * h + lm
-    return {"mtp": 2 * b * (core * (k + 1 + k - 1) + k * head),
-            "eagle": 2 * b * k * (17 * h * h + lm),
-            "eagle3": 2 * b * k * (17 * h * h + 32_000 * h), "draft_model": 2 * b * k * draft,
-            "dflash": 2 * b * (k + 1) * block}  # fmt: skip
+    return {
+        "mtp": 2 * b * (core * (k + 1 + k - 1) + k * head),
+        "eagle": 2 * b * k * (17 * h * h + lm),
+        "eagle3": 2 * b * k * (17 * h * h + 32_000 * h),
+        "draft_model": 2 * b * k * draft,
+        "dflash": 2 * b * (k + 1) * block,
+    }
 
 
 @pytest.mark.parametrize("method", ["mtp", "eagle", "eagle3", "draft_model", "dflash"])

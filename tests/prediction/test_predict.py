@@ -279,8 +279,13 @@ def test_a_bad_header_leaves_the_result_alone(tmp_path: Path, header: str, part:
 
 def test_nothing_but_errors_is_status_1(tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    ran = advisor("predict", "--rows", str(table(tmp_path, HEADER, LINE.replace("mtp", "magic"))),
-                  "--out", str(out))  # fmt: skip
+    ran = advisor(
+        "predict",
+        "--rows",
+        str(table(tmp_path, HEADER, LINE.replace("mtp", "magic"))),
+        "--out",
+        str(out),
+    )
     assert ran.code == 1
     assert "1 rows, 1 with an error" in ran.out and "unknown spec_method 'magic'" in ran.err
     assert "magic" in out.read_text()
@@ -344,9 +349,14 @@ def test_standard_output_is_a_target(tmp_path: Path, out: str, piped: bool) -> N
     argv = [sys.executable, "-c", call, "predict", "--rows", rows, "--out", out]
     where = tmp_path / "caught.csv"
     with where.open("w") as handle:
-        done = subprocess.run(argv, input=source.read_bytes() if out == "-" else None,
-                              stdout=subprocess.PIPE if piped else handle, stderr=subprocess.PIPE,
-                              check=True, cwd=Path(__file__).parents[2])  # fmt: skip
+        done = subprocess.run(
+            argv,
+            input=source.read_bytes() if out == "-" else None,
+            stdout=subprocess.PIPE if piped else handle,
+            stderr=subprocess.PIPE,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
     text = done.stdout.decode() if piped else where.read_text()
     assert text.splitlines()[0] == f"{HEADER},{','.join(predict_table.FIELDS)}"
     assert len(text.splitlines()) == 2

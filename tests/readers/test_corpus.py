@@ -144,8 +144,13 @@ def test_every_reading_of_emitted_files_is_the_same(tmp_path: Path) -> None:
             (tmp_path / f"{engine}-{FORMS[form].file}").write_text(text, encoding="utf-8")
     told = set()
     for seed in ("1", "2"):
-        done = subprocess.run([sys.executable, "-c", READ, seed, str(tmp_path)],
-                              env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True,
-                              text=True, check=True, timeout=900)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", READ, seed, str(tmp_path)],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=900,
+        )
         told.add(done.stdout)
     assert len(told) == 1 and int(next(iter(told)).split()[0]) >= 15

@@ -20,14 +20,18 @@ NOTHING = {
     "asked for its version": ("a.sh", "./build/bin/llama-server --version\n"),
     "asked for help": ("a.sh", "./build/bin/llama-server --help | head\n"),
     "an option's value": ("a.sh", "python mirror.py --server-bin /opt/llama-server --port 1\n"),
-    "a benchmark": ("a.sh",
-                    "docker run --rm --entrypoint /venv/bin/llama-benchy my/vllm-rocm --base-url "
-                    "http://127.0.0.1:8000/v1 --model bench --pp 2048 --max-model-len 8192\n"),
+    "a benchmark": (
+        "a.sh",
+        "docker run --rm --entrypoint /venv/bin/llama-benchy my/vllm-rocm --base-url "
+        "http://127.0.0.1:8000/v1 --model bench --pp 2048 --max-model-len 8192\n",
+    ),
     "a docstring": ("a.py", 'def stop():\n    """kill llama-server processes on --port"""\n'),
     "a message": ("a.py", 'print(f"of llama-server, but {m} is none. Try: start --model {m}")\n'),
     "a table of programs": ("a.py", 'T = [("bin/llama-server", "llama"), ("sglang serve", "s")]\n'),
-    "names of programs": ("a.py",
-                          'NAMES = ["llama-server.exe", "server.exe", "ik_llama_server"]\n'),
+    "names of programs": (
+        "a.py",
+        'NAMES = ["llama-server.exe", "server.exe", "ik_llama_server"]\n',
+    ),
     "another's server": (
         "a.py",
         'subprocess.run(["<BUILD>/examples/server", "--model", "m", "--max-model-len", "1152"])\n',
@@ -37,7 +41,8 @@ NOTHING = {
         "import os\nfrom tensorrt_llm import LLM\nllm = LLM(model_name='meta/Llama-3.1-8B')\n",
     ),
     "another program of the image": (
-        "Dockerfile", 'FROM vllm/vllm-openai:v0.25.1\nENTRYPOINT []\nCMD ["uvicorn", "app:app"]\n',
+        "Dockerfile",
+        'FROM vllm/vllm-openai:v0.25.1\nENTRYPOINT []\nCMD ["uvicorn", "app:app"]\n',
     ),
     "another image of the project": (
         "a.yaml",
@@ -45,17 +50,22 @@ NOTHING = {
         + '    args: ["/app/backend", "-port=8700"]\n',
     ),
     "keys of another program": (
-        "a.md", "```yaml\nspeculative_num_steps: 4\nspeculative_algo: NEXTN\nnccl_transport: roce\n"
+        "a.md",
+        "```yaml\nspeculative_num_steps: 4\nspeculative_algo: NEXTN\nnccl_transport: roce\n"
         "speculative_enabled: true\nenable_spec_v2: true\n```\n",
     ),
     "options of another backend": (
         "index.yaml",
         "- name: m\n  backend: vllm-cpp\n  engine_args: {max_num_seqs: 8, max_model_len: 4096}\n",
     ),
-    "a benchmark's settings": ("a.yaml", "apiVersion: a.b/v1\nkind: Bench\nspec:\n"
-                               "  vllmArgs: {model: qwen3-8b, num-prompts: 9, ignore-eos: true}\n"),
+    "a benchmark's settings": (
+        "a.yaml",
+        "apiVersion: a.b/v1\nkind: Bench\nspec:\n"
+        "  vllmArgs: {model: qwen3-8b, num-prompts: 9, ignore-eos: true}\n",
+    ),
     "the definition of a resource": (
-        "crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n"
+        "crd.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n"
         "  properties:\n    command:\n      description: |-\n        Defaults to the entrypoint\n"
         "        (python3 -m vllm.entrypoints.openai.api_server), which the image requires.\n",
     ),
@@ -66,7 +76,7 @@ NOTHING = {
         '   "dtype": {"type": "string"}, "model": {"type": "string"}}}}}\n',
     ),
     "a diagram": ("a.md", "```\ngateway\n  llama-server / serve_embedding -> models (GGUF)\n```\n"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", NOTHING)

@@ -371,15 +371,19 @@ HOSTILE = {
 LONG = [
     ("a.ps1", "[int]" * 5_000 + "x = 1\n" + "@(" * 3_000 + "\n"),
     ("a.cmd", "set A=1" + BLANKS + "y\nllama-server.exe -m a.gguf\n"),
-    ("Makefile",
-     "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n"),
+    (
+        "Makefile",
+        "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n",
+    ),
     ("Makefile", "x:\n" + "\tvllm serve m --port 1 \\\n" * 2_000),
-    ("justfile",
-     "x := " + '"a" + ' * 5_000 + '"b"\ns a=' + "(" * 1_000 + ":\n    vllm " + "{{" * 5_000),
+    (
+        "justfile",
+        "x := " + '"a" + ' * 5_000 + '"b"\ns a=' + "(" * 1_000 + ":\n    vllm " + "{{" * 5_000,
+    ),
     ("a.sh", "vllm serve " + "<a" * 50_000 + "\n" + "{{a" * 20_000 + "\n"),
     ("a.rst", (".. code-block:: sh\n" + "   vllm serve m\n") * 600),
     ("a.yaml", "a:\n  command: vllm serve m --gpu-memory-utilization 0.9\n" * 500),
-]  # fmt: skip
+]
 LONG += [
     ("a.tf", "vllm\n" + text)
     for text in ("[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000,

@@ -46,8 +46,11 @@ PLACES = {
     "number": ("a.sh", SERVE + "--max-model-len PLACE", "long"),
     "share": ("a.sh", SERVE + "--gpu-memory-utilization PLACE", "85%"),
     "choice": ("a.sh", SERVE + "--dtype PLACE", "tiny"),
-    "draft": ("a.sh",
-              SGLANG + "--speculative-algorithm EAGLE3 --speculative-draft-model-path PLACE", ""),
+    "draft": (
+        "a.sh",
+        SGLANG + "--speculative-algorithm EAGLE3 --speculative-draft-model-path PLACE",
+        "",
+    ),
     "k": ("a.sh", SERVE + '--spec-method ngram --spec-tokens "PLACE"', "few"),
     "k of JSON": (
         "a.sh",
@@ -55,23 +58,29 @@ PLACES = {
         "few",
     ),
     "method of JSON": (
-        "a.sh", SERVE + """--speculative-config '{"method":"PLACE","num_speculative_tokens":2}'""",
+        "a.sh",
+        SERVE + """--speculative-config '{"method":"PLACE","num_speculative_tokens":2}'""",
         "none-such",
     ),
-    "method of YAML": ("a.yaml",
-                       "model: a/b\nmax-model-len: 1024\nspeculative-config: {method: 'PLACE', "
-                       "num_speculative_tokens: 'PLACE'}\n", "none-such"),
+    "method of YAML": (
+        "a.yaml",
+        "model: a/b\nmax-model-len: 1024\nspeculative-config: {method: 'PLACE', "
+        "num_speculative_tokens: 'PLACE'}\n",
+        "none-such",
+    ),
     "type of a preset": ("a.ini", "[a]\nmodel = q.gguf\nspec-type = PLACE\n", "none-such"),
     "layers": ("a.sh", LLAMA + "-ngl PLACE", "many"),
     "context": ("a.sh", LLAMA + "-c PLACE", "long"),
     "cache type": ("a.sh", LLAMA + "-ctk PLACE", "tiny"),
     "compose memory": ("a.yaml", COMPOSE.replace("SAID", 'shm_size: "PLACE"'), "much"),
     "GPUs": ("a.yaml", DEPLOYMENT.replace("NAMED", "a").replace("COUNT", "PLACE"), "two"),
-    "Quadlet": ("a.container",
-                "[Container]\nImage=docker.io/vllm/vllm-openai:v0.25.1\nPublishPort=PLACE:8000\n"
-                "Volume=PLACE/m:/m\nExec=--model Qwen/Qwen3-8B\nAddDevice=nvidia.com/gpu=all\n",
-                ""),
-}  # fmt: skip
+    "Quadlet": (
+        "a.container",
+        "[Container]\nImage=docker.io/vllm/vllm-openai:v0.25.1\nPublishPort=PLACE:8000\n"
+        "Volume=PLACE/m:/m\nExec=--model Qwen/Qwen3-8B\nAddDevice=nvidia.com/gpu=all\n",
+        "",
+    ),
+}
 
 
 def errors(place: str, word: str) -> list[str]:

@@ -71,8 +71,13 @@ def test_of_the_engines_options_only_keys_and_tokens_of_access_are_secret() -> N
         for flag in engines.get(engine).catalogue.names()
         if is_secret_flag(flag)
     }
-    assert secret <= {"--api-key", "--hf-token", "-hft", "--admin-api-key",
-                      "--ssl-keyfile-password"}  # fmt: skip
+    assert secret <= {
+        "--api-key",
+        "--hf-token",
+        "-hft",
+        "--admin-api-key",
+        "--ssl-keyfile-password",
+    }
     assert {"--api-key", "--hf-token"} <= secret
 
 

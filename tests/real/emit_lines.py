@@ -44,8 +44,14 @@ def plans(engine: str, version: str) -> Iterator[Plan]:
     if engine == "sglang":
         yield Plan(**full, method="mtp", k=3, k_schedule=schedule)
     if engine == "vllm":
-        yield Plan(**full, method="mtp", k=3, k_schedule=schedule, async_scheduling=True,
-                   served_model_name="q")  # fmt: skip
+        yield Plan(
+            **full,
+            method="mtp",
+            k=3,
+            k_schedule=schedule,
+            async_scheduling=True,
+            served_model_name="q",
+        )
         yield Plan(
             **full, async_scheduling=False, quantization="fp8", attention_backend="FLASHINFER"
         )

@@ -16,9 +16,16 @@ CANARIES = (["--no-such-flag"], ["--draft-max", "8"], ["--spec-type", "mtp"], ["
 
 # the value must be a device of this very build, which has none
 DEVICES = frozenset(
-    ["-dev", "--device", "-devd", "--device-draft", "--spec-draft-device", "-mmdev",
-     "--mmproj-device"]
-)  # fmt: skip
+    [
+        "-dev",
+        "--device",
+        "-devd",
+        "--device-draft",
+        "--spec-draft-device",
+        "-mmdev",
+        "--mmproj-device",
+    ]
+)
 
 
 def without_devices(arguments: list[str]) -> list[str]:
@@ -34,8 +41,14 @@ def without_devices(arguments: list[str]) -> list[str]:
 
 def accepts(binary: str, arguments: list[str], env: dict[str, str]) -> tuple[bool, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LLAMA_")}
-    done = subprocess.run([binary, *arguments, "--version"], capture_output=True, text=True,
-                          timeout=300, check=False, env=clean | env)  # fmt: skip
+    done = subprocess.run(
+        [binary, *arguments, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=clean | env,
+    )
     return done.returncode == 0, "; ".join(done.stderr.strip().splitlines()[:3])
 
 

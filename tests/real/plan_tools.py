@@ -20,12 +20,13 @@ LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag
 CHAT = WorkClass(name="chat", concurrency=8, ctx_tokens=2048, output_tokens=256, workload="chat")
 MIXES = (
     WorkMix(hardware="gb10", engine="vllm", classes=(CHAT, LONG)),
-    WorkMix(hardware="h100", gpus=2, interconnect="nvlink", model="qwen3.6-27b",
-            classes=(CHAT, LONG)),
+    WorkMix(
+        hardware="h100", gpus=2, interconnect="nvlink", model="qwen3.6-27b", classes=(CHAT, LONG)
+    ),
     WorkMix(hardware="h200", engine="sglang", classes=(CHAT, LONG)),
     WorkMix(hardware="mi300x", gpus=2, classes=(CHAT, LONG)),
     WorkMix(hardware="rtx3090", gpus=2, engine="llama-server", classes=(CHAT, LONG)),
-)  # fmt: skip
+)
 
 
 def nginx(path: Path) -> str:

@@ -54,10 +54,14 @@ def start(python: str, path: str, text: str) -> dict[str, Any]:
 def differences(advice: Advice, told: dict[str, Any]) -> list[str]:
     """What the servers have that the plan has not."""
     plan, words = advice.plan, told.get("words", {})
-    wanted = {"model": plan.model, "max_num_seqs": plan.max_num_seqs,
-              "max_model_len": plan.max_model_len, "tensor_parallel_size": plan.tp,
-              "enable_prefix_caching": plan.prefix_caching,
-              "gpu_memory_utilization": plan.memory_fraction}  # fmt: skip
+    wanted = {
+        "model": plan.model,
+        "max_num_seqs": plan.max_num_seqs,
+        "max_model_len": plan.max_model_len,
+        "tensor_parallel_size": plan.tp,
+        "enable_prefix_caching": plan.prefix_caching,
+        "gpu_memory_utilization": plan.memory_fraction,
+    }
     usual = {"tensor_parallel_size": 1}
     wrong = [
         f"{name}: {words.get(name, usual.get(name))}, not {value}"

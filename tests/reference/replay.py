@@ -218,8 +218,11 @@ def _play(state: _State, tau: float) -> Simulation:
             break
     tokens = np.fmax(state.output - 1, 0.5)
     per_step = state.decode_s / max(state.decodes, 1)
-    return Simulation(output_tok_s=float(state.output.sum() / state.clock),
-                      request_tok_s=tau / per_step,
-                      tpot_s=float(((state.ended - state.first) / tokens).mean()),
-                      ttft_s=float((state.first - state.arrived).mean()), seconds=state.clock,
-                      steps=state.count)  # fmt: skip
+    return Simulation(
+        output_tok_s=float(state.output.sum() / state.clock),
+        request_tok_s=tau / per_step,
+        tpot_s=float(((state.ended - state.first) / tokens).mean()),
+        ttft_s=float((state.first - state.arrived).mean()),
+        seconds=state.clock,
+        steps=state.count,
+    )

@@ -143,11 +143,13 @@ def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> 
 @pytest.mark.parametrize("name", FILES)
 def test_filters_name_known_things(name: str) -> None:
     machines = [knowledge.hardware(name) for name in knowledge.hardware_ids()]
-    known = {"hardware": set(knowledge.hardware_ids()),
-             "engine": {"vllm", "sglang", "llama-server", "ik_llama.cpp"},
-             **{key: {getattr(one, key) for one in machines} for key in MACHINE},
-             "quant_family": {knowledge.quant(q).family for q in knowledge.quant_ids()},
-             "model_arch": {knowledge.llm(m).arch for m in knowledge.llm_ids()}}  # fmt: skip
+    known = {
+        "hardware": set(knowledge.hardware_ids()),
+        "engine": {"vllm", "sglang", "llama-server", "ik_llama.cpp"},
+        **{key: {getattr(one, key) for one in machines} for key in MACHINE},
+        "quant_family": {knowledge.quant(q).family for q in knowledge.quant_ids()},
+        "model_arch": {knowledge.llm(m).arch for m in knowledge.llm_ids()},
+    }
     for key, row in rows_of(name):
         for filtered, names in known.items():
             assert set(row.get(filtered, ())) <= names, f"{name}.{key}: {filtered}"

@@ -43,11 +43,13 @@ def test_rules_name_only_data_that_exist() -> None:
     asked = {
         (table, name, path.name)
         for path in RULES.rglob("*.py")
-        for pattern in (r"table\(\"(\w+)\"\)\[\"([\w-]+)\"\]",
-                        r"\b(?:number|rows|row|limit)\(\"(\w+)\", \"([\w-]+)\"")
+        for pattern in (
+            r"table\(\"(\w+)\"\)\[\"([\w-]+)\"\]",
+            r"\b(?:number|rows|row|limit)\(\"(\w+)\", \"([\w-]+)\"",
+        )
         for table, name in re.findall(pattern, path.read_text())
         if table in tables
-    }  # fmt: skip
+    }
     assert len(asked) > 40, "the patterns no longer find how rules read their data"
     missing = [a for a in asked if a[1] not in tables[a[0]]]
     assert missing == []

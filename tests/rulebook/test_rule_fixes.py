@@ -81,10 +81,15 @@ def test_a_fix_that_makes_things_worse_is_not_made() -> None:
     breaks = Edit(file="-", start=0, end=len("vllm serve"), text="echo")
     works = Edit(file="-", start=text.index("4"), end=text.index("4") + 1, text="8")
     findings = tuple(
-        Finding(code=code, severity="warning", message=code, file="-",
-                fix=Fix(text="t", safe=True, edits=(edit,)))
+        Finding(
+            code=code,
+            severity="warning",
+            message=code,
+            file="-",
+            fix=Fix(text="t", safe=True, edits=(edit,)),
+        )
         for code, edit in (("SD101", breaks), ("SD102", works))
-    )  # fmt: skip
+    )
     report = validate(text=text)._replace(findings=findings)
     change = apply_rounds(source, report, judge)
     assert change.text == text.replace("4", "8")

@@ -109,8 +109,13 @@ def test_check_is_sorted_and_repeatable() -> None:
 def test_unpinned_release_caps_versioned_errors() -> None:
     flag = Flag(name="--pipeline-parallel-size", raw="--pipeline-parallel-size", value="4")
     plan = Plan(engine="vllm", engine_version="0.25.1", method="mtp", k=2, pp=4)
-    pinned = Launch(engine="vllm", engine_version="0.25.1", version_text="0.25.1",
-                    version_pinned=True, flags=(flag,))  # fmt: skip
+    pinned = Launch(
+        engine="vllm",
+        engine_version="0.25.1",
+        version_text="0.25.1",
+        version_pinned=True,
+        flags=(flag,),
+    )
     floating = Launch(engine="vllm", version_text="nightly", flags=(flag,))
     forked = pinned.model_copy(update={"fork": "vllm-ascend"})
     for launch, severity in (

@@ -18,15 +18,21 @@ HEADS = {"vllm": "vllm serve Qwen/Qwen3.6-35B-A3B-FP8",
          "sglang": "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8",
          "llama-server": "llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf"}  # fmt: skip
 ODD = st.sampled_from(
-    [*("", "0", "-1", "1e9", "nan", "inf", "1" + "0" * 20, "1e308", "on", "false", "None"),
-     *("128k", "1.5", "x" * 80, "{}", "[]", '{"method":5}', "ä", "a b", "1,2", "${X}")]
-)  # fmt: skip
+    [
+        *("", "0", "-1", "1e9", "nan", "inf", "1" + "0" * 20, "1e308", "on", "false", "None"),
+        *("128k", "1.5", "x" * 80, "{}", "[]", '{"method":5}', "ä", "a b", "1,2", "${X}"),
+    ]
+)
 JSON = st.sampled_from(
-    ['{"method":"mtp","num_speculative_tokens":2}',
-     '{"method":"mtp","num_speculative_tokens":"x"}',
-     '{"method":null,"num_speculative_tokens":true,"min_p":"x","temperature":[]}',
-     '{"method":"ngram","prompt_lookup_min":"a","num_speculative_tokens":4}', "[1]", "{"]
-)  # fmt: skip
+    [
+        '{"method":"mtp","num_speculative_tokens":2}',
+        '{"method":"mtp","num_speculative_tokens":"x"}',
+        '{"method":null,"num_speculative_tokens":true,"min_p":"x","temperature":[]}',
+        '{"method":"ngram","prompt_lookup_min":"a","num_speculative_tokens":4}',
+        "[1]",
+        "{",
+    ]
+)
 
 
 @pytest.mark.parametrize("engine", HEADS)

@@ -67,11 +67,14 @@ def mixes(count: int, seed: int) -> list[WorkMix]:
     made = []
     for _ in range(count):
         classes = tuple(
-            WorkClass(name=f"c{i}", ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
-                      output_tokens=draw.choice((64, 256, 1024)),
-                      concurrency=draw.choice((1, 2, 4, 8, 16, 64)))
+            WorkClass(
+                name=f"c{i}",
+                ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
+                output_tokens=draw.choice((64, 256, 1024)),
+                concurrency=draw.choice((1, 2, 4, 8, 16, 64)),
+            )
             for i in range(draw.randint(2, 3))
-        )  # fmt: skip
+        )
         hardware, gpus, link = (*draw.choice(machines).split(), "1", None)[:3]
         model = draw.choice(("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-9b"))
         engine = draw.choice((None, None, "vllm", "sglang", "llama-server"))

@@ -108,8 +108,12 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/metrics":
             return self._text(metrics(pace), "text/plain; version=0.0.4")
         if self.path == "/v1/models":
-            entry = {"id": MODEL, "object": "model", "owned_by": pace.engine,
-                     "max_model_len": 32768}  # fmt: skip
+            entry = {
+                "id": MODEL,
+                "object": "model",
+                "owned_by": pace.engine,
+                "max_model_len": 32768,
+            }
             return self._json({"object": "list", "data": [entry]})
         if self.path == "/version" and pace.engine == "vllm":
             return self._json({"version": "0.33.0"})
@@ -119,9 +123,12 @@ class Handler(BaseHTTPRequestHandler):
             return self._json({**info, "internal_states": [state]})
         if self.path == "/props" and pace.engine == "llama-server":
             return self._json(
-                {"total_slots": pace.slots, "build_info": "b11312-0c1e57098",
-                 "model_path": f"/m/{MODEL}.gguf"}
-            )  # fmt: skip
+                {
+                    "total_slots": pace.slots,
+                    "build_info": "b11312-0c1e57098",
+                    "model_path": f"/m/{MODEL}.gguf",
+                }
+            )
         if self.path in ("/health", "/ping"):
             return self._json({"status": "ok"})
         self._json({"error": "not found"}, 404)
@@ -271,19 +278,31 @@ def metrics(pace: Pace) -> str:
             if pace.k:
                 rows.append(("vllm:spec_decode_num_drafts_total", "counter", label, pace.drafts))
                 rows.append(
-                    ("vllm:spec_decode_num_draft_tokens_total", "counter", label,
-                     pace.drafts * pace.k)
-                )  # fmt: skip
+                    (
+                        "vllm:spec_decode_num_draft_tokens_total",
+                        "counter",
+                        label,
+                        pace.drafts * pace.k,
+                    )
+                )
                 rows.append(
-                    ("vllm:spec_decode_num_accepted_tokens_total", "counter", label,
-                     sum(pace.accepted))
-                )  # fmt: skip
+                    (
+                        "vllm:spec_decode_num_accepted_tokens_total",
+                        "counter",
+                        label,
+                        sum(pace.accepted),
+                    )
+                )
                 for i, count in enumerate(pace.accepted):
                     where = label[:-1] + f',position="{i}"}}'
                     rows.append(
-                        ("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter", where,
-                         count)
-                    )  # fmt: skip
+                        (
+                            "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                            "counter",
+                            where,
+                            count,
+                        )
+                    )
         elif pace.engine == "sglang":
             label = f'{{model_name="{MODEL}"}}'
             rows += [
@@ -293,9 +312,13 @@ def metrics(pace: Pace) -> str:
                 ("sglang:prompt_tokens_total", "counter", label, pace.prompt_tokens),
                 ("sglang:generation_tokens_total", "counter", label, pace.tokens),
                 ("sglang:num_requests_total", "counter", label, pace.requests),
-                ("sglang:spec_accept_length", "gauge", label,
-                 pace.tokens_per_step() if pace.k else 0),
-            ]  # fmt: skip
+                (
+                    "sglang:spec_accept_length",
+                    "gauge",
+                    label,
+                    pace.tokens_per_step() if pace.k else 0,
+                ),
+            ]
         else:
             rows += [
                 ("llamacpp:prompt_tokens_total", "counter", "", pace.prompt_tokens),

@@ -22,10 +22,17 @@ OFF, ON = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
 
 
 def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRun:
-    fields: dict[str, object] = {"file": "f", "format": "test", "concurrency": 4, "requests": 64,
-                                 "input_tokens": 1000, "output_tokens": 200,
-                                 "output_tok_s": speed, "tpot_ms": Latency(mean=tpot),
-                                 "ttft_ms": Latency(mean=100.0)}  # fmt: skip
+    fields: dict[str, object] = {
+        "file": "f",
+        "format": "test",
+        "concurrency": 4,
+        "requests": 64,
+        "input_tokens": 1000,
+        "output_tokens": 200,
+        "output_tok_s": speed,
+        "tpot_ms": Latency(mean=tpot),
+        "ttft_ms": Latency(mean=100.0),
+    }
     return BenchmarkRun.model_validate(fields | more)
 
 

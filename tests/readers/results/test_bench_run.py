@@ -121,8 +121,11 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with serve(**QUICK, after=6, until=go) as url:  # a warm-up and five
         words += ["--url", url]
         code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
-        child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL)  # fmt: skip
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         path = folder / "off-seed1.jsonl"
         wait_for_lines(path, 6)
         os.kill(child.pid, signal.SIGKILL)
@@ -218,11 +221,14 @@ def test_a_plan_runs_arms_and_stops_servers(tmp_path: Path, on_the_servers_clock
         "seeds": [1, 2],
         "arms": [
             {"name": "off", "argv": [*command, "--step-ms", "20"]},
-            {"name": "on",
-             "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"],
-             "method": "mtp", "k": 2},
+            {
+                "name": "on",
+                "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"],
+                "method": "mtp",
+                "k": 2,
+            },
         ],
-    }  # fmt: skip
+    }
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code == 0, made.output

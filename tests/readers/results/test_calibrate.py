@@ -144,8 +144,10 @@ def test_the_surer_of_two_runs_counts_more() -> None:
     load = {"concurrency": 4, "ctx_tokens": 1024, "output_tokens": 256}
     found = []
     for sds in ((0.05, 0.5), (0.5, 0.05), (0.2, 0.2)):
-        runs = [about | {"baseline": {"tpot": value}, "baseline_sd": {"tpot": sd}}
-                for value, sd in zip((20.0, 30.0), sds, strict=True)]  # fmt: skip
+        runs = [
+            about | {"baseline": {"tpot": value}, "baseline_sd": {"tpot": sd}}
+            for value, sd in zip((20.0, 30.0), sds, strict=True)
+        ]
         made = machines.Machine.model_validate({"name": "m", "hardware": "gb10", "runs": runs})
         found.append(recommend(hardware="gb10", machine=made, **load).estimate.tpot_ms.baseline)
     assert found[0] == pytest.approx(20.0, rel=0.02) and found[1] == pytest.approx(30.0, rel=0.02)

@@ -42,12 +42,19 @@ MACHINES = {
 Case = tuple[str, str, tuple[int, int, int], float, float | None, bool, float]
 DRAW = random.Random(34)
 CASES: list[Case] = [  # the length of answers, the launch and the level are drawn
-    (name, engine, load, gain, DRAW.choice((None, 0.0)), DRAW.random() < 0.5,
-     DRAW.choice((0.8, 1.15)))
+    (
+        name,
+        engine,
+        load,
+        gain,
+        DRAW.choice((None, 0.0)),
+        DRAW.random() < 0.5,
+        DRAW.choice((0.8, 1.15)),
+    )
     for name, engines in MACHINES.items()
     for engine in engines
     for load, gain in product(LOADS[engine], (0.9, 1.25))
-]  # fmt: skip
+]
 DRAW.shuffle(CASES)
 QUICK = 16
 
