@@ -13,7 +13,7 @@ from rulecases import judge as judge_launches
 from advisor import engines
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
-from advisor.rules import all_rules, build, check, decisive_findings, get_rule
+from advisor.rules import all_rules, build, check, decisive_findings, get_rule, registry
 from advisor.rules.kit.flags import CATALOGUED
 from advisor.rules.registry import SEVERITIES, Rule, parse_doc, rule
 
@@ -59,15 +59,20 @@ MTP_CASE = case_of(
 
 
 def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
-    """Of every example and case, as a file and as a plan of ours: the errors and effects among all
-    that is said.
+    """Of every example and case, as a file and as a plan of ours: the errors, the effects and what
+    rules that decide warn of (adaptive verification stops there), among all that is said.
     """
+    deciding = {row.code for row in registry.decisive_rows()}
     for case in (*doc_cases(), *yaml_cases()):
         for read in judge_launches(case):
             ours = read.launch.model_copy(update={"emitted": True})
             for told in (read, read.model_copy(update={"launch": ours})):
                 expected = tuple(
-                    f for f in check(told)[0] if f.severity == "error" or f.effect is not None
+                    f
+                    for f in check(told)[0]
+                    if (f.severity, f.code in deciding) == ("warning", True)
+                    or f.severity == "error"
+                    or f.effect is not None
                 )
                 assert decisive_findings(told) == expected, case.name
 
