@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9660, 6320), "advisor": (64640, 39300), "cli": (5340, 3100), "engines": (4000, 2680),
-    "knowledge, lint, domain": (5880, 3900), "lab": (4900, 3140), "other": (120, 80),
-    "perf": (6100, 3260), "prediction, methods": (3680, 2080), "readers": (7800, 5600),
-    "readers/results": (2820, 1660), "render": (5100, 2860), "rules": (9420, 4780),
-    "tests": (39180, 20660),
+    "advice": (9530, 6170), "advisor": (63510, 38770), "cli": (5230, 3070), "engines": (4000, 2670),
+    "knowledge, lint, domain": (5760, 3870), "lab": (4840, 3110), "other": (120, 70),
+    "perf": (5880, 3170), "prediction, methods": (3660, 2080), "readers": (7760, 5580),
+    "readers/results": (2790, 1640), "render": (5020, 2810), "rules": (9100, 4650),
+    "tests": (37060, 20260),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,
