@@ -97,7 +97,9 @@ ROOMS = {
     ),
     "knowledge": Room(("advisor/knowledge/*.py",), ("tests/knowledge",)),
     "perf": Room(("advisor/perf/**/*.py",), ("tests/perf",)),
-    "prediction": Room(("advisor/prediction/*.py",), ("tests/prediction",)),
+    "prediction": Room(
+        ("advisor/prediction/[!co]*.py", "advisor/prediction/cell_pairs.py"), ("tests/prediction",)
+    ),
     "readers": Room(
         ("advisor/readers/*.py", "advisor/readers/forms/*.py", "advisor/readers/syntax/*.py"),
         ("tests/readers/test_*.py", "tests/lint"),
@@ -107,7 +109,10 @@ ROOMS = {
         ("advisor/advice/*.py", "advisor/advice/[!eo]*/*.py", "advisor/advice/explain/*.py"),
         ("tests/advice/test_*.py",),
     ),
-    "own runs": Room(("advisor/advice/own_runs/*.py",), ("tests/readers/results",)),
+    "own runs": Room(
+        ("advisor/advice/own_runs/*.py", "advisor/prediction/[co][aw]*.py"),
+        ("tests/readers/results",),
+    ),
     "explore": Room(("advisor/advice/explore/*.py",), ("tests/advice/explore",)),
     "lint": Room(("advisor/lint/*.py",), ("tests/lint",)),
     "render": Room(("advisor/render/**/*.py",), ("tests/render", "tests/lint/test_validate.py")),
