@@ -93,7 +93,11 @@ ROOMS = {
             "advisor/engines/arguments/*.py",
             "advisor/engines/extract/[bl]*.py",
         ),
-        ("tests/engines",),
+        (
+            "tests/engines",
+            "tests/render/test_render_deploy.py",
+            "tests/rulebook/test_spelling_rules.py",
+        ),
     ),
     "knowledge": Room(("advisor/knowledge/*.py",), ("tests/knowledge",)),
     "perf": Room(("advisor/perf/**/*.py",), ("tests/perf",)),
