@@ -1,7 +1,5 @@
 """The benchmark command for an A/B: each engine's own client, vLLM's for llama-server."""
 
-from __future__ import annotations
-
 import json
 
 from advisor.domain.nouns import LLM, Plan

@@ -1,7 +1,5 @@
 """Which images are the engines' own builds, and which are somebody else's."""
 
-from __future__ import annotations
-
 from advisor.domain.nouns import Engine
 from advisor.domain.patterns import lazy_re
 

@@ -3,8 +3,6 @@ size, to the tier with the nearest key below (adaptive_spec_params.py, 0.5.14 to
 candidate a tier its k is fixed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 """The pages and the parts of them that the script loads; a page's address is its state."""
 
 from collections.abc import Mapping
+from datetime import date
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from advisor import rules as rulebook
+from advisor.advice.own_runs.machine import names as machine_names
 from advisor.cli.serve import answers
 from advisor.cli.serve.controls import TITLES, controls
 from advisor.cli.serve.curve import curve_view
@@ -85,14 +88,23 @@ def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> 
 def start(request: Request) -> HTMLResponse:
     """The question and its answer."""
     asked, form = read_parameters(request)
-    shown = answer_fields(asked, form)
-    title = shown["view"]["headline"] if shown["view"] else "Speculative decoding"
+    write = _start.__wrapped__ if asked.get("machine") else _start  # its file may have changed
+    return write(tuple(asked.items()), form, (date.today(), *machine_names()))
+
+
+@lru_cache(maxsize=answers.KEPT)
+def _start(asked: tuple[tuple[str, str], ...], form: str, _beside: object) -> HTMLResponse:
+    """The page of a question, written once for what it shows `beside`: the day, as it says how old
+    the facts are, and the machines that are saved.
+    """
+    parameters = dict(asked)
+    shown = answer_fields(parameters, form)
     return page(
         "answer.html",
         400 if shown["error"] else 200,
         tab="answer",
-        fields=controls(asked, shown["wrong"]),
-        title=title,
+        fields=controls(parameters, shown["wrong"]),
+        title=shown["view"]["headline"] if shown["view"] else "Speculative decoding",
         **shown,
     )
 

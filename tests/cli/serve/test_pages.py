@@ -14,6 +14,7 @@ from cli_run import run
 from effort import ordinary_files, processor_seconds
 from starlette.testclient import TestClient
 
+from advisor.cli.serve import pages
 from advisor.cli.serve.answers import AnswerCache
 from advisor.cli.serve.curve import NARROW, WIDE, curve_view
 from advisor.cli.serve.question import question_from
@@ -380,6 +381,18 @@ def test_choices_not_to_be_compared_get_a_sentence(
     got = page.get(address)
     assert got.status_code == 400 and said in html.unescape(got.text)
     assert page.get("/compare").status_code == 200
+
+
+def test_a_page_is_written_once_until_a_machine_is_saved(
+    page: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, asked, fields = "/?hw=gb10&concurrency=29&output=77", [], pages.answer_fields
+    monkeypatch.setattr(pages, "answer_fields", lambda *a: asked.append(a) or fields(*a))
+    first, again = page.get(address).text, page.get(address).text
+    assert (first, len(asked)) == (again, 1) and "77" in first
+    monkeypatch.setattr(pages, "machine_names", lambda: ("mine",))
+    page.get(address)
+    assert len(asked) == 2
 
 
 def test_a_page_and_a_change_take_little_of_the_processor(page: TestClient) -> None:
