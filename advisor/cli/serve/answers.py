@@ -90,11 +90,18 @@ def advice(question: Question, what_if: bool = True) -> Advice:
         raise FieldError(plain, "engine")
     if question.machine:  # its file may have changed
         with turn():
-            return with_users(advice_for(asked, what_if))
+            return _worked_out(asked, what_if)
     if not what_if and (known := _advice.lookup(question)) is not None:
         return known
     kept = _advice if what_if else _quick
-    return kept.get(question, lambda: with_users(advice_for(asked, what_if)))
+    return kept.get(question, lambda: _worked_out(asked, what_if))
+
+
+def _worked_out(asked: dict[str, Any], what_if: bool) -> Advice:
+    """The answer with what would change it, which else waits until somebody reads it."""
+    answer = with_users(advice_for(asked, what_if))
+    len(answer.would_change)
+    return answer
 
 
 def policy(question: Question) -> Policy | None:
