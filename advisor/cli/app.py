@@ -153,9 +153,9 @@ def main(argv: list[str] | None = None) -> None:
         if brief:
             leave(status)
         if status:
-            sys.exit(status)
+            _exit(status)
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        _exit(stop.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
         say("interrupted", err=True)
@@ -169,7 +169,7 @@ def main(argv: list[str] | None = None) -> None:
         say(f"Error: {error}", err=True)
         sys.exit(error.status)
     except BrokenPipeError:
-        sys.stderr.close()
+        _drop_output()
         sys.exit(0)
     except OSError as error:
         _report_os_error(error)
@@ -193,4 +193,21 @@ def _report_os_error(error: OSError) -> None:
         say(f"Error: {printable(str(error.filename))}: {str(why).lower()}", err=True)
         return
     say(f"Error: cannot write the answer: {why}.", err=True)
-    sys.stderr.close()  # nothing more of what standard output still holds
+    _drop_output()
+
+
+def _exit(status: int) -> None:
+    """Exit with this status, also where the terminal is gone."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        _drop_output()
+    sys.exit(status)
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere: Python would try again, and exit with 120."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)

@@ -68,7 +68,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     libraries = Path(sysconfig.get_paths()["purelib"])
     for name in dependencies(libraries):
         (site / name).symlink_to(libraries / name)
-    (site / "sitecustomize.py").write_text(NO_NETWORK)
+    (site / "no_network.py").write_text(NO_NETWORK)
+    (site / "no_network.pth").write_text("import no_network\n")  # Debian has a sitecustomize
     return place / "bin" / "python"
 
 
