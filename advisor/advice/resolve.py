@@ -205,8 +205,7 @@ def bare_facts(request: Request) -> Facts:
     k = max(int(USUAL_K[_measured_methods(facts)[0]]), ceil(request.acceptance_length - 1), 1)
     why = "--acceptance-length is taken as measured at this k: give --acceptance-k if it was not"
     return facts.replace(
-        request=request.replace(acceptance_k=k),
-        defaults=(*defaults, ("acceptance_k", str(k), why)),
+        request=request.replace(acceptance_k=k), defaults=(*defaults, ("acceptance_k", str(k), why))
     )
 
 

@@ -135,10 +135,7 @@ def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run,
 
 
 def explain(
-    facts: Facts,
-    own: Sequence[Candidate],
-    others: Sequence[tuple[Plan, Estimate]],
-    best: Candidate,
+    facts: Facts, own: Sequence[Candidate], others: Sequence[tuple[Plan, Estimate]], best: Candidate
 ) -> Reason | None:
     """What else is published for the model, at which price, and how to measure it."""
     rivals = compare(facts, own, others)

@@ -34,11 +34,7 @@ def data_check(path: Path | None) -> None:
 @data.command("add")
 @click.argument("runs", type=path_type(exists=True))
 @option("acceptance", "CSV of acceptance by position.", path_type(exists=True))
-@option(
-    "sources",
-    "CSV that describes the sources.",
-    path_type(exists=True),
-)
+@option("sources", "CSV that describes the sources.", path_type(exists=True))
 @option("into", "Measurements folder; default: the shipped one.", path_type())
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
     """Add rows, split into one CSV per source with its metadata.

@@ -106,10 +106,7 @@ def explain(code: str) -> None:
 @click.command()
 @form_option("text", "json", "md")
 @option(
-    "select",
-    "A code (SD201), a family (SD2) or a slug; repeatable.",
-    multiple=True,
-    metavar="CODE",
+    "select", "A code (SD201), a family (SD2) or a slug; repeatable.", multiple=True, metavar="CODE"
 )
 def rules(form: str, select: tuple[str, ...]) -> None:
     """List the rules that validate and recommend share."""

@@ -9,13 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import ClassVar
 
-from advisor.domain.nouns import (
-    AdvisorError,
-    EnvVar,
-    Flag,
-    Launch,
-    Plan,
-)
+from advisor.domain.nouns import AdvisorError, EnvVar, Flag, Launch, Plan
 from advisor.engines import names
 from advisor.engines.arguments.fields import RANKS, Bounds, Extras, Field, Value, whole, within
 from advisor.engines.catalogue import Catalogue, image

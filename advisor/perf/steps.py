@@ -35,10 +35,7 @@ def in_step(facts: Facts, plan: Plan, board: int | None = None) -> tuple[Facts, 
         return share, plan
     slots = -(-plan.max_num_seqs // plan.pp) if plan.max_num_seqs else None
     requests = -(-share.load // plan.pp)
-    return (
-        share.replace(concurrency=requests),
-        plan.replace(max_num_seqs=slots),
-    )
+    return (share.replace(concurrency=requests), plan.replace(max_num_seqs=slots))
 
 
 def batches(plan: Plan) -> int:

@@ -108,11 +108,7 @@ def bound(elsewhere: float | Floats, there: float, measured: Floats) -> Floats:
 
 
 def decide_one(
-    median: float,
-    p_gain: float,
-    open_sign: bool = False,
-    measured: float = 0.0,
-    own: float = 0.0,
+    median: float, p_gain: float, open_sign: bool = False, measured: float = 0.0, own: float = 0.0
 ) -> Decision:
     """`decide` for one posterior."""
     one = [np.array([value]) for value in (median, p_gain, measured, own)]

@@ -179,12 +179,7 @@ def measured_gain(closeness: Floats, evidence: Floats) -> Floats:
     return np.asarray(closeness * np.clip(CLEAR_SIDE * evidence, 0.0, 1.0), dtype=np.float64)
 
 
-def chance(
-    p_gain: Floats,
-    evidence: Floats,
-    measured: Floats,
-    sign: float | None = None,
-) -> Floats:
+def chance(p_gain: Floats, evidence: Floats, measured: Floats, sign: float | None = None) -> Floats:
     """The chance of a gain once the measured pairs nearby are counted. `p_gain`: calibrated chance
     without them (N,). `evidence`: their side of 1, -1 (losses, at this place) to 1 (gains); 0 where
     there are none. `measured`: how far the configuration itself was measured, 0 to 1; elsewhere the

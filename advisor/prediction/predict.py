@@ -123,11 +123,7 @@ def _finish(model: Model, points: arrays.Points, full: arrays.Points, raw: Raw) 
 
 
 def _basis(
-    model: Model,
-    full: arrays.Points,
-    points: arrays.Points,
-    covered: Mask,
-    near: Mask,
+    model: Model, full: arrays.Points, points: arrays.Points, covered: Mask, near: Mask
 ) -> npt.NDArray[np.int8]:
     seen = np.isin(full.path, model.paths_seen) & np.isin(full.method, model.methods_seen)
     far = ~near | (count_imputed(points) >= FAR)

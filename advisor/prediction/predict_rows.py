@@ -41,9 +41,7 @@ class RowCount(NamedTuple):
 
 
 def predict_rows(
-    source: Path,
-    target: Path,
-    columns: predict_table.PredictColumns | None = None,
+    source: Path, target: Path, columns: predict_table.PredictColumns | None = None
 ) -> RowCount:
     """Predict every row of `source` into `target`; extra columns pass through, prediction columns
     are appended (or replaced). `columns` predicts a table's columns.

@@ -26,12 +26,7 @@ from advisor.readers.programs import (
     likely_serve,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import (
-    EMPTY,
-    HOLE,
-    Mapped,
-    show,
-)
+from advisor.readers.syntax.mapped import EMPTY, HOLE, Mapped, show
 from advisor.readers.syntax.scope import Scope
 
 _OPTION = lazy_re(r"--[a-z][a-z-]*=")

@@ -11,13 +11,7 @@ from advisor.engines.images import fork_of_image, is_official, split_image
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.images import engine_of_image
-from advisor.readers.programs import (
-    BYSTANDERS,
-    ENGINE_TEXT,
-    SHELLS,
-    base_name,
-    engine_start,
-)
+from advisor.readers.programs import BYSTANDERS, ENGINE_TEXT, SHELLS, base_name, engine_start
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope

@@ -79,10 +79,7 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         lazy_re(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}"),
     ),
     (("r8_", "gsk_", "npm_"), lazy_re(r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}")),
-    (
-        ("dckr_pat_", "dop_v1_", "wandb_v1_"),
-        lazy_re(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}"),
-    ),
+    (("dckr_pat_", "dop_v1_", "wandb_v1_"), lazy_re(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}")),
     (
         ("_live_", "_test_", "sq0csp"),
         lazy_re(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}"),

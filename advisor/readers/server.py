@@ -63,11 +63,7 @@ def checked_url(url: str) -> str:
 
 
 def get(
-    url: str,
-    path: str,
-    timeout_s: float = 10.0,
-    key: str | None = None,
-    data: bytes | None = None,
+    url: str, path: str, timeout_s: float = 10.0, key: str | None = None, data: bytes | None = None
 ) -> bytes:
     """The body of a GET, or of a POST of JSON. Raises ServerGone, BadAnswer or Refused."""
     headers = {"Content-Type": "application/json"} if data else {}

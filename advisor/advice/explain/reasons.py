@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from math import log
 
 from advisor import engines
-from advisor.advice.decide import (
-    LENGTHS,
-    UNPRICED,
-    Verdict,
-    effects,
-    goal_interval,
-    vetoes,
-)
+from advisor.advice.decide import LENGTHS, UNPRICED, Verdict, effects, goal_interval, vetoes
 from advisor.advice.explain import caveats
 from advisor.advice.explain.difference import Beside, without_acceptance
 from advisor.advice.explain.measured import from_evidence
@@ -37,10 +30,7 @@ BRIEF = "drafts switch the prefix cache off here; both together: --explain"
 SUFFIX = "Suffix decoding needs arctic-inference beside vLLM: pip install arctic-inference==0.1.1"
 PHYSICS = "physics core"
 SAME_GAIN = sourced(
-    0.05,
-    "log ratio",
-    "below it the gain is that of decoding, and nothing else is named",
-    "chosen",
+    0.05, "log ratio", "below it the gain is that of decoding, and nothing else is named", "chosen"
 )
 
 

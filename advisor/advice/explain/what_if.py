@@ -13,15 +13,7 @@ from advisor.advice.judge import PlanQuestion
 from advisor.advice.plans import methods, propose
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.advice.wording import name_of
-from advisor.domain.nouns import (
-    AdvisorError,
-    Candidate,
-    Decision,
-    Facts,
-    Method,
-    Plan,
-    Request,
-)
+from advisor.domain.nouns import AdvisorError, Candidate, Decision, Facts, Method, Plan, Request
 from advisor.engines.traits import gguf_engine
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import drafters

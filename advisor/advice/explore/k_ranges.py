@@ -23,12 +23,7 @@ LEAST_GAIN = sourced(
     "a change of k must promise this much at its batch size; below it one k is simpler",
     "chosen",
 )
-MOST_LOSS = sourced(
-    0.01,
-    "log gain",
-    "at no load may the ranges lose more against one k",
-    "chosen",
-)
+MOST_LOSS = sourced(0.01, "log gain", "at no load may the ranges lose more against one k", "chosen")
 LEAST_LOSS = sourced(0.005, "log ratio", "own choice: a loss that is said", "chosen")
 
 

@@ -237,12 +237,7 @@ def build_layout(
 
 
 def _class_result(
-    work: WorkClass,
-    plain: servers.Times,
-    kind: Kind,
-    server: ServerResult,
-    place: int,
-    index: int,
+    work: WorkClass, plain: servers.Times, kind: Kind, server: ServerResult, place: int, index: int
 ) -> ClassResult:
     estimate = server.candidates[place][index].estimate
     seen = servers.times(estimate, "value") if estimate is not None else server.plain[place]

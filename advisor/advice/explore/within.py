@@ -15,10 +15,7 @@ from advisor.engines.vllm import verifies_adaptively
 
 MOST = 2048  # requests at once that are tried
 LIKELY = sourced(
-    0.5,
-    "probability",
-    "the largest load that keeps the objectives as likely as not",
-    "chosen",
+    0.5, "probability", "the largest load that keeps the objectives as likely as not", "chosen"
 )
 SURE = sourced(
     0.9, "probability", "the load at which the objectives are kept nearly surely", "chosen"

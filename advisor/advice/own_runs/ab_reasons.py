@@ -14,10 +14,7 @@ _SLOW = {  # what usually makes a step with drafts slow, by engine
     "ik_llama.cpp": "the draft runs on the GPU as well (--gpu-layers-draft)",
 }
 SLOW = sourced(
-    1.25,
-    "ratio",
-    "own choice: above what left-out sources scatter by (model card)",
-    "chosen",
+    1.25, "ratio", "own choice: above what left-out sources scatter by (model card)", "chosen"
 )
 FAST = sourced(0.8, "ratio", "the inverse of SLOW", "chosen")
 CUT_SHORT = sourced(0.9, "share of k", "own choice: drafts that end early for a reason", "chosen")

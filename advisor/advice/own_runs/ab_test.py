@@ -18,12 +18,7 @@ from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun, ResultModel
 
-WORTH = sourced(
-    0.03,
-    "log gain",
-    "a predicted gain from which another k is worth a run",
-    "chosen",
-)
+WORTH = sourced(0.03, "log gain", "a predicted gain from which another k is worth a run", "chosen")
 
 
 # the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered

@@ -31,12 +31,7 @@ _ID = r"^[a-z0-9][a-z0-9.-]*$"  # no path: a file is named by it
 _PREDICTED: dict[str, Any] = {"step": None, "why": (), "next": None}  # of a load: not measured
 _WORD = re.compile(r"[A-Za-z0-9][\w.+ -]{0,39}")
 _DATE = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)")
-SAME_GAIN = sourced(
-    0.01,
-    "log ratio",
-    "own choice: figures are rounded on their way",
-    "chosen",
-)
+SAME_GAIN = sourced(0.01, "log ratio", "own choice: figures are rounded on their way", "chosen")
 
 
 class Receipt(Machine):

@@ -18,10 +18,7 @@ from advisor.readers.results.run import BenchmarkRun
 from advisor.readers.server import ServerInfo
 
 FULL = sourced(
-    0.95,
-    "share of the KV cache in use",
-    "above it the next request waits for memory",
-    "assumed",
+    0.95, "share of the KV cache in use", "above it the next request waits for memory", "assumed"
 )
 LOW_RATE = sourced(
     0.35,

@@ -38,10 +38,7 @@ FEW = sourced(
     16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
 )
 SLOTS = sourced(
-    4,
-    "requests at once",
-    "a server with fewer lets a second browser tab wait",
-    "chosen",
+    4, "requests at once", "a server with fewer lets a second browser tab wait", "chosen"
 )
 DISPLAY_SHARE = sourced(
     0.9, "share", "own choice: 2.4 of 24 GB stay with a desktop and its browser", "chosen"
@@ -65,10 +62,7 @@ SMALL_LENGTH = sourced(
     "derived",
 )
 FREE = sourced(
-    2,
-    "requests",
-    "of that length must fit, so that one alone does not hold the pool",
-    "chosen",
+    2, "requests", "of that length must fit, so that one alone does not hold the pool", "chosen"
 )
 LLAMA_STEP = sourced(
     256,

@@ -25,10 +25,7 @@ BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody 
 SMALLER = ("fp8", "awq-int4", "nvfp4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "iq4_xs", "q3_k_m",
            "iq3_xxs", "iq2_m")  # fmt: skip
 SAME_STEP = sourced(
-    0.75,
-    "bits a weight",
-    "between formats of one step: AWQ has 4.25, Q4_K_M 4.89",
-    "chosen",
+    0.75, "bits a weight", "between formats of one step: AWQ has 4.25, Q4_K_M 4.89", "chosen"
 )
 CONTEXT_STEPS = sourced(
     (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024),

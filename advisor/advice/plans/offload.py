@@ -20,10 +20,7 @@ from advisor.perf.sizes import weights
 RELEASED = {"gpt-oss": ("mxfp4",)}
 QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the preferred first
 SPARE_LAYERS = sourced(
-    1,
-    "layers",
-    "a step over a long prompt copies the experts of one layer to the card",
-    "derived",
+    1, "layers", "a step over a long prompt copies the experts of one layer to the card", "derived"
 )
 # A slot's least context: more experts leave for it, as a shorter one ends most conversations.
 CONTEXT = sourced(8192, "tokens", "a few turns with a file in them", "assumed")

@@ -131,11 +131,7 @@ def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[st
     }
 
 
-@router.post(
-    "/results",
-    openapi_extra=_files("files"),
-    responses=_responses("results"),
-)
+@router.post("/results", openapi_extra=_files("files"), responses=_responses("results"))
 async def results(request: Request) -> Response:
     """What `advisor results --format json` prints of the files sent."""
     form = await uploads.form_of(request)

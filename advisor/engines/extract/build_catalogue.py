@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
-from advisor.engines.intervals import (
-    Record,
-    fold,
-    intervals,
-    unfold,
-    unfold_table,
-    without_none,
-)
+from advisor.engines.intervals import Record, fold, intervals, unfold, unfold_table, without_none
 
 ENGINES = ("vllm", "sglang", "llama-server")
 HOT_CONFIGS = ("SpeculativeConfig",)

@@ -102,8 +102,7 @@ def vllm_names(folder: Path) -> dict[str, list[str]]:
     found = {"--load-format": load_formats(folder)}
     for option, (modules, table) in VLLM_NAMES.items():
         held = next(
-            (getattr(module(name), table) for name in modules if hasattr(module(name), table)),
-            None,
+            (getattr(module(name), table) for name in modules if hasattr(module(name), table)), None
         )
         if held is None:
             raise RuntimeError(f"names of {option} are elsewhere in this release: see VLLM_NAMES")

@@ -107,10 +107,7 @@ _MODEL_COLUMNS: dict[str, tuple[str, CellReading]] = {
     "active_params": ("active_params_b", positive),
     "is_moe": ("is_moe", boolean),
 }
-COLUMNS = (
-    *WORDS,
-    *(column for column, _ in (*NUMBER_COLUMNS.values(), *_MODEL_COLUMNS.values())),
-)
+COLUMNS = (*WORDS, *(column for column, _ in (*NUMBER_COLUMNS.values(), *_MODEL_COLUMNS.values())))
 
 
 NAMELESS = "neither the model nor total_params_b is known; give one of them"
@@ -165,11 +162,7 @@ def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> No
 
 
 def _column(
-    columns: Columns,
-    name: str,
-    read: CellReading,
-    errors: list[str | None],
-    count: int,
+    columns: Columns, name: str, read: CellReading, errors: list[str | None], count: int
 ) -> Floats:
     """One numeric column (N,), NaN = unknown. A cell that is no such number is an error."""
     if name not in columns:

@@ -25,14 +25,7 @@ from advisor.perf.encoding.cells import Columns, group_same, normal, read_words
 from advisor.perf.encoding.encode_names import find_hardware, find_model, find_quant
 from advisor.perf.encoding.encode_rows import method_word, read_engine
 from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
-from advisor.perf.regimes.setting import (
-    SUFFIX,
-    Column,
-    Setting,
-    is_narrow,
-    is_sparse,
-    is_suffix,
-)
+from advisor.perf.regimes.setting import SUFFIX, Column, Setting, is_narrow, is_sparse, is_suffix
 from advisor.perf.sizes import device
 
 CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reserve

@@ -12,11 +12,7 @@ from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.source import SourceText
-from advisor.readers.syntax.mapped import (
-    Mapped,
-    literal,
-    placeholders_to_holes,
-)
+from advisor.readers.syntax.mapped import Mapped, literal, placeholders_to_holes
 
 _FENCED = lazy_re(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
 

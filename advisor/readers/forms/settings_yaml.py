@@ -16,14 +16,7 @@ from advisor.readers.forms.presets import Pair
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import (
-    HOLE_OPEN,
-    Mapped,
-    join,
-    literal,
-    show,
-    synthetic,
-)
+from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped, join, literal, show, synthetic
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.yamlnodes import NOTHING, Node, compose_all
 

@@ -113,11 +113,7 @@ class Server:
 
 
 def server(
-    advice: Advice,
-    plan: Plan | None = None,
-    *,
-    container: str = "",
-    suffix: str = "",
+    advice: Advice, plan: Plan | None = None, *, container: str = "", suffix: str = ""
 ) -> Server:
     """The server of a plan, by default the plan to run; `suffix` ends its name. `container`: what a
     container's form is called, "" on the machine itself, where it listens on the loopback address

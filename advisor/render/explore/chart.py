@@ -2,15 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.advice.explore.values import (
-    Arm,
-    BreakEven,
-    KRanges,
-    LoadPoint,
-    Setting,
-    Sweep,
-    curves,
-)
+from advisor.advice.explore.values import Arm, BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
 from advisor.advice.wording import k_text
 from advisor.domain.nouns import Evidence
 from advisor.domain.records import NamedTuple
@@ -169,7 +161,7 @@ def description(found: Sweep, chart: Chart) -> str:
     goal = GOAL_NAMES[request.goal]
     text = [
         f"Expected gain of speculative decoding in {goal} against {chart.x_label}: {chart.title}"
-        + (f"; {', '.join(load)}." if load else "."),
+        + (f"; {', '.join(load)}." if load else ".")
     ]
     for curve in chart.curves:
         ends = f"{curve.middle[0]:+.0f} % at {number(curve.x[0])}"

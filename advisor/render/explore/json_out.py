@@ -120,10 +120,7 @@ SWEEP = Shape(
         "defaults": lambda found: defaults(found.facts),
     },
     kinds={
-        "axes": {
-            "type": "object",
-            "additionalProperties": list_of({"type": ["string", "number"]}),
-        },
+        "axes": {"type": "object", "additionalProperties": list_of({"type": ["string", "number"]})},
         "defaults": DEFAULTS,
     },
 )

@@ -224,11 +224,7 @@ def flag_given_twice(case: Case) -> Hits:
             message = f"{found.raw} is set twice: {_text(found)} is used, {was} is not"
             what = f"Remove the first one ({was}), or the last if the first was meant."
         safe = case.plan.engine in ("vllm", "sglang")
-        yield Hit(
-            message,
-            flag=found,
-            fix=drop_fix(case, earlier, what, safe=safe),
-        )
+        yield Hit(message, flag=found, fix=drop_fix(case, earlier, what, safe=safe))
 
 
 def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:

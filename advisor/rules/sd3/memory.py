@@ -103,10 +103,7 @@ def kv_pool_too_small(case: Case) -> Hits:
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
         f"requests of {each:,} tokens need {demand:,}: {run}",
         flag=case.flag(
-            "--gpu-memory-utilization",
-            "--mem-fraction-static",
-            "--ctx-size",
-            "--kv-cache-dtype",
+            "--gpu-memory-utilization", "--mem-fraction-static", "--ctx-size", "--kv-cache-dtype"
         ),
         fix=(
             "Take fewer concurrent requests, a larger memory share"

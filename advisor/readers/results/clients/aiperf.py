@@ -2,12 +2,7 @@
 
 from typing import Any
 
-from advisor.readers.results.fields import (
-    FileLayout,
-    Row,
-    in_our_unit,
-    part_at,
-)
+from advisor.readers.results.fields import FileLayout, Row, in_our_unit, part_at
 from advisor.readers.results.run import BenchmarkRun
 
 

@@ -87,10 +87,7 @@ def _block(doc: Document, text: str) -> Block:
         why = "has no" if whole else "is cut off: no"
         raise Unreadable(f"{doc.name}: the printed result {why} output throughput or TPOT")
     rates = [float(rate) / 100 for _, rate in _POSITION.findall(text)]
-    return block | {
-        "spec_decode_per_position_acceptance_rates": rates,
-        "k": len(rates) or None,
-    }
+    return block | {"spec_decode_per_position_acceptance_rates": rates, "k": len(rates) or None}
 
 
 def _number(text: str) -> float | None:
