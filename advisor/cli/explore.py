@@ -23,8 +23,7 @@ from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import sweep_json
-from advisor.render.explore.plan import mix_plan_json, plan_text
-from advisor.render.explore.plan_compose import plan_compose
+from advisor.render.explore.plan import mix_plan_json, plan_compose, plan_text
 from advisor.render.explore.text import sweep_text
 from advisor.render.objects import text_of
 

@@ -18,8 +18,7 @@ from advisor.render.deploy.settings import KEYS, read_settings
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.layout import Paper
 from advisor.render.notes import placeholder, reach
-from advisor.render.objects import text_of
-from advisor.render.schema import SCHEMAS, named_schema
+from advisor.render.objects import SCHEMAS, named_schema, text_of
 from advisor.render.text import advice_text, quiet_line
 
 _RECEIPTS = "Use the receipts in this folder, see `advisor receipt`."

@@ -17,7 +17,7 @@ from advisor.advice.questions import request_from
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
 from advisor.render.forms import FORMS
-from advisor.render.schema import SCHEMAS
+from advisor.render.objects import SCHEMAS
 from tests.tables import fields, words
 
 GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")

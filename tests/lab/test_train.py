@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from advisor.cli.lab import train as command
 from advisor.domain.paths import models_dir
 from advisor.lab.measurements.schema import measurements_dir
-from advisor.lab.training import dataset, fitting, folds, left_out, probe, spread_fit, train
+from advisor.lab.training import dataset, fitting, left_out, spread_fit, train
 from advisor.lab.training.acceptance_fit import AcceptanceObservations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import imputation
@@ -63,7 +63,7 @@ def test_values_count_not_bytes(tmp_path: Path) -> None:
             writer = csv.DictWriter(out, columns)
             writer.writeheader()
             writer.writerows(rows)
-        return probe.data_hash(tmp_path)
+        return train.data_hash(tmp_path)
 
     columns = list(rows[0])
     first = write(rows, columns)
@@ -75,9 +75,9 @@ def test_values_count_not_bytes(tmp_path: Path) -> None:
 
 def test_a_worse_model_is_refused() -> None:
     scores = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))["scores"]
-    assert probe.below_floor(scores) == []
+    assert train.below_floor(scores) == []
     worse = scores | {"hidden": scores["hidden"] | {"median_ape": 0.3}}
-    assert any("hidden.median_ape" in reason for reason in probe.below_floor(worse))
+    assert any("hidden.median_ape" in reason for reason in train.below_floor(worse))
 
 
 @pytest.mark.slow  # trains
@@ -186,11 +186,11 @@ def test_processes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             seen.append(name)
             yield name
 
-    several = list(folds.each(work, NAMES, watch))
-    monkeypatch.setattr(folds, "LEAST", 100)
-    assert list(folds.each(work, NAMES, iter)) == several
+    several = list(left_out.each_fold(work, NAMES, watch))
+    monkeypatch.setattr(left_out, "LEAST_FOLDS", 100)
+    assert list(left_out.each_fold(work, NAMES, iter)) == several
     assert seen == NAMES
-    assert folds._work is None
+    assert left_out._work is None
 
 
 def test_a_failure_in_a_fold_is_not_swallowed() -> None:
@@ -200,8 +200,8 @@ def test_a_failure_in_a_fold_is_not_swallowed() -> None:
         return name
 
     with pytest.raises(ValueError, match="fold7"):
-        list(folds.each(break_fold, NAMES, iter))
-    assert folds._work is None
+        list(left_out.each_fold(break_fold, NAMES, iter))
+    assert left_out._work is None
 
 
 @pytest.mark.skipif(
@@ -209,4 +209,4 @@ def test_a_failure_in_a_fold_is_not_swallowed() -> None:
     reason="needs two cores on Linux, as in .ci/run",
 )
 def test_the_work_leaves_this_process() -> None:
-    assert os.getpid() not in set(folds.each(lambda _: os.getpid(), NAMES, iter))
+    assert os.getpid() not in set(left_out.each_fold(lambda _: os.getpid(), NAMES, iter))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.lab.training import calibrate
+from advisor.lab.training import fitting
 from advisor.perf import physics, prompt_cost
 from advisor.perf.arrays import METRICS
 from advisor.perf.constants import Constants
@@ -148,8 +148,8 @@ def test_a_drafter_that_may_overflow_costs_its_share_of_the_loss() -> None:
 
 def test_trust_falls_with_the_miss_of_the_whole_rig() -> None:
     which = np.array([0, 0, 0, 1, 1, 1, 2])
-    miss = np.array([0.05, -0.05, 0.0, 0.9, 0.8, 1.0, calibrate.RIG_SD])
-    trust = calibrate.rig_trust(miss, which)
+    miss = np.array([0.05, -0.05, 0.0, 0.9, 0.8, 1.0, fitting.RIG_SD])
+    trust = fitting.rig_trust(miss, which)
     assert trust[:3] == pytest.approx(1.0)
     assert (trust[3:6] == trust[3]).all() and trust[3] == pytest.approx(1 / (1 + (0.9 / 0.35) ** 2))
     assert trust[6] == pytest.approx(0.5)
@@ -157,4 +157,4 @@ def test_trust_falls_with_the_miss_of_the_whole_rig() -> None:
 
 def test_one_row_far_off_leaves_its_rig_trusted() -> None:
     miss = np.array([0.02, 0.0, -0.03, 1.5])
-    assert calibrate.rig_trust(miss, np.zeros(4, dtype=np.int64)).min() > 0.99
+    assert fitting.rig_trust(miss, np.zeros(4, dtype=np.int64)).min() > 0.99

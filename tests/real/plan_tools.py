@@ -13,7 +13,7 @@ import yaml
 
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mix_plan import plan_mix
-from advisor.render.explore.plan_compose import plan_compose
+from advisor.render.explore.plan import plan_compose
 from tests.real import deploy_tools
 
 LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag")

@@ -25,7 +25,7 @@ from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import Paper, pack_launch
-from advisor.render.schema import named_schema
+from advisor.render.objects import named_schema
 from advisor.render.text import advice_text
 
 HARDWARE = ("gb10", "rtx3090", "h100-sxm", "mi300x", "apple-m4-max", "strix-halo", "rtx5090", "p40")

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Candidate, Interval, MetricEstimate, Request
 from advisor.render.json_out import advice_json, advice_json_text
-from advisor.render.schema import named_schema
+from advisor.render.objects import named_schema
 from tests.tables import words
 
 SCHEMA = named_schema("recommend")

@@ -21,9 +21,8 @@ from advisor.render.explore.compare import comparison_json, why_not_json
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json
 from advisor.render.forms import FORMS
-from advisor.render.objects import inline, object_of
+from advisor.render.objects import inline, named_schema, object_of
 from advisor.render.own_runs import ab_json, runs_json
-from advisor.render.schema import named_schema
 
 _ERROR = object_of({"error": {"type": "string"}}, ["error"])
 _SAYS_WHY = {"content": {"application/json": {"schema": _ERROR}}}

@@ -1,6 +1,11 @@
 """Predictions of measured rows by models fitted to the other groups of sources."""
 
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -11,7 +16,6 @@ from advisor.lab.arrays import Flags, Floats, Words
 from advisor.lab.training import acceptance_fit, bounds, spread_fit
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import FitSetting, Slopes, fit
-from advisor.lab.training.folds import Progress, each
 from advisor.prediction import neighbours
 from advisor.prediction.decision import bound
 from advisor.prediction.intervals import chance, measured_gain, posterior
@@ -19,6 +23,9 @@ from advisor.prediction.model import TTFT, Calibration, Model, prepare
 from advisor.prediction.spread import Spread
 
 GROUPS = 20
+LEAST_FOLDS = 8  # fewer are done before a second process has started
+MOST_WORKERS = 8  # each holds its own copy of what it computes
+Progress = Callable[[Iterable[str]], Iterable[str]]  # sees the names pass
 Columns = dict[str, npt.NDArray[Any]]  # predictions by the names of `LeftOut`
 TAILS = ("", "_hidden")  # of those names: with a stated acceptance, and without
 SECOND = ("sd", "low", "median", "high", "p_gain")  # from the errors on the other groups
@@ -97,7 +104,7 @@ def cross_predict(
         return _raw(model, test.take(here))
 
     names = np.unique(test_folds).tolist()
-    parts = list(each(one, names, progress))
+    parts = list(each_fold(one, names, progress))
     order = np.argsort(np.concatenate([np.flatnonzero(test_folds == name) for name in names]))
     raw = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
     return _finish(raw, test, test_folds, row_weight(test_labels))
@@ -180,3 +187,31 @@ def learn(
         columns = (likely, *seen, examples.log_speedup > 0, np.sqrt(weight))
         cases.append(bounds.BoundCase(*(column[use] for column in columns)))
     return spread, calibration, bounds.choose(cases)
+
+
+_work: Callable[[str], Any] | None = None
+
+
+def each_fold(
+    work: Callable[[str], Any], names: Sequence[str], progress: Progress
+) -> Iterator[Any]:
+    """`work(name)` for every name, in their order, one forked process for each core (one by one if
+    not on Linux); what it returns must be picklable.
+    """
+    global _work  # noqa: PLW0603  (forked workers find it there)
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    if cores < 2 or len(names) < LEAST_FOLDS:
+        yield from map(work, progress(names))
+        return
+    _work = work
+    try:
+        with ProcessPoolExecutor(min(cores, MOST_WORKERS), mp_context=get_context("fork")) as pool:
+            results = pool.map(_call, names)
+            yield from (next(results) for _ in progress(names))
+    finally:
+        _work = None
+
+
+def _call(name: str) -> Any:
+    assert _work is not None, "forked before the work was set"
+    return _work(name)

@@ -19,7 +19,7 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.render.explore.compare import comparison_text
 from advisor.render.layout import Paper, within_lines
-from advisor.render.schema import named_schema
+from advisor.render.objects import named_schema
 
 GB10 = Request(hardware="gb10", engine="vllm")
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from advisor.advice.explore.mix import read_mix
 from advisor.cli.app import cli
-from advisor.render.schema import named_schema
+from advisor.render.objects import named_schema
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "explore.md").read_text()

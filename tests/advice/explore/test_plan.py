@@ -13,7 +13,7 @@ from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.layout import Paper, number
-from advisor.render.schema import named_schema
+from advisor.render.objects import named_schema
 from tests.advice.explore.test_sweep import questions
 from tests.tables import fields
 

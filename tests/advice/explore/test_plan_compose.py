@@ -20,7 +20,7 @@ from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import MixPlan, plan_mix
 from advisor.lint.validate import validate
 from advisor.render.deploy.router import Route, nginx_conf
-from advisor.render.explore.plan_compose import plan_compose
+from advisor.render.explore.plan import plan_compose
 from tests.tables import fields
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -32,7 +32,7 @@ from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 from advisor.render.explore.compare import comparison_rows, speeds
-from advisor.render.explore.plan_compose import plan_compose
+from advisor.render.explore.plan import plan_compose
 from advisor.render.findings.json_out import report_json
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
