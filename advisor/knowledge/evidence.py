@@ -130,8 +130,9 @@ def _nearest(found: Index, facts: Facts, method: str, limit: int) -> tuple[Evide
     chosen: list[Pair] = []
     for count, (least, group) in enumerate(near, 1):
         for pair in _pairs_of(found, group):
-            distance, far = least + _load_distance(pair, facts), not _covers(pair, facts)
+            distance = least + _load_distance(pair, facts)
             if distance < FAR:
+                far = least > 0 or not _covers(pair, facts)  # one that covers shares all of SHARED
                 scored.append((far, distance, pair["run_id"], pair["metric"], pair))
         # choosing costs more than reading: at 1, 2, 4, 8 ... groups read
         if count & (count - 1) == 0 or count == len(near):

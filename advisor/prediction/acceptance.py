@@ -19,6 +19,7 @@ from advisor.domain.nouns import METHODS
 from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Floats, Ints, Mask, Points
+from advisor.perf.encoding.cells import distinct_rows
 
 MAX_DEPTH_K = sourced(64, "tokens", "The longest measured draft; longer ones are cut", "chosen")
 USUAL_K = sourced(
@@ -137,11 +138,15 @@ def _numbers(points: Points) -> Floats:
 
 def common_design(points: Points) -> Floats:
     """Columns that all positions of a point share: (N, number of columns before the slopes)."""
+    return np.concatenate([_words_design(points), _numbers(points)], axis=1)
+
+
+def _words_design(points: Points) -> Floats:
     words = _one_of(WORKLOADS, _WORDS)[points.workload]
     block = points.is_method(*_BLOCK)[:, None] * words
     method = _one_of(METHODS, _METHODS)[points.method]
     family = _one_of(FAMILIES, _FAMILIES)[points.family]
-    return np.concatenate([method, words, family, block, _numbers(points)], axis=1)
+    return np.concatenate([method, words, family, block], axis=1)
 
 
 @cache
@@ -196,12 +201,16 @@ class AcceptanceModel(NamedTuple):
 
     def prior(self, points: Points) -> tuple[Floats, Floats]:
         """Logits (N, MAX_K) before any measurement, and the sd (N,) of their common part."""
-        common, slopes, beta = common_design(points), position_design(points), self.beta
-        c, s = common.shape[1], slopes.shape[1]
-        curve = np.outer(slopes @ beta[c : c + s], STEPS_DOWN) + beta[c + s :][None, :]
-        mean = (common @ beta[:c])[:, None] + curve
-        variance = np.einsum("ni,ni->n", common @ self.covariance[:c, :c], common)
-        return mean, np.sqrt(variance + self.source_sd**2)
+        first, kind = distinct_rows([points.method, points.workload, points.family])
+        some = points.take(first)  # many points have few combinations of these words
+        words, slopes, numbers = _words_design(some), position_design(some), _numbers(points)
+        w, c, e = np.cumsum([part.shape[1] for part in (words, numbers, slopes)])
+        beta, covariance = self.beta, self.covariance
+        curve = np.outer(slopes @ beta[c:e], STEPS_DOWN) + beta[e:] + (words @ beta[:w])[:, None]
+        crossed = 2 * (words @ covariance[:w, w:c])[kind] + numbers @ covariance[w:c, w:c]
+        variance = np.einsum("ni,ni->n", words @ covariance[:w, :w], words)[kind]
+        variance += np.einsum("ni,ni->n", crossed, numbers) + self.source_sd**2
+        return curve[kind] + (numbers @ beta[w:c])[:, None], np.sqrt(variance)
 
 
 class Logits(NamedTuple):
