@@ -4,8 +4,6 @@ Public door: `recommend`, `predict`, `validate`, `compose`, `explain`. Each is i
 use.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 

@@ -7,8 +7,6 @@ the rules say that the release does not run it. What it does not know: the accep
 requests, and SGLang's and llama.cpp's own ways, whose answer over a range of loads is a k for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 

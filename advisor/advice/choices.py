@@ -2,8 +2,6 @@
 quantisation: the first preferred one that fits and that somebody publishes.
 """
 
-from __future__ import annotations
-
 from advisor import engines, rules
 from advisor.advice.plans import checkpoints, limits, methods, propose
 from advisor.advice.plans.limits import FEW, FOUR_BITS, SLOTS

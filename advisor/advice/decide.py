@@ -6,8 +6,6 @@ documented k a plan is never on. A head that nobody is known to have seen, or wh
 prices, is measured first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, log
 

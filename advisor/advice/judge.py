@@ -1,7 +1,5 @@
 """Plans -> candidates: what an engine can run here, its estimate, and the findings on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, groupby, zip_longest

@@ -1,7 +1,5 @@
 """Latency limits of a question: how likely each run keeps their means."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

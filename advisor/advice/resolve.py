@@ -1,7 +1,5 @@
 """From a question to Facts, every default with its reason, and to the commands of its A/B."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Any
 

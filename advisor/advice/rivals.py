@@ -3,8 +3,6 @@ drafter is recommended to be tried where its plan is faster with a probability o
 and `OWNERS` owners measured it faster in this class (architectures, load within a factor of two).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

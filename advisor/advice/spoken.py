@@ -1,7 +1,5 @@
 """Names as people say them: "2x3090", "M4 Max 128", "NVIDIA H100 80GB HBM3", "vllm@0.32.0"."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from types import ModuleType

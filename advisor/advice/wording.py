@@ -1,7 +1,5 @@
 """Words that several answers share: names, ratios as percent, and a reason with its sources."""
 
-from __future__ import annotations
-
 from advisor.domain.nouns import LLM, Hardware, Interval, Reason
 
 

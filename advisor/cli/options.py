@@ -2,8 +2,6 @@
 (hardware, model, quant, version) are left to the knowledge.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from math import isfinite, nan

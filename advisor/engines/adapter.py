@@ -2,8 +2,6 @@
 an engine's default is never written into a plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod

@@ -2,8 +2,6 @@
 catalogued release or (`version=None`) at the newest that has the option.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Words of a command line, or keys and values of a file, to a Launch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypedDict, Unpack

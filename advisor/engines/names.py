@@ -2,8 +2,6 @@
 layers; of an engine that we cannot launch what to run instead.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """The compiled records of one engine's options, and the indexes over their spellings."""
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_left
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """SGLang: `python3 -m sglang.launch_server`, speculation as steps, topk and draft tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 

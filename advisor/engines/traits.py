@@ -1,7 +1,5 @@
 """What sets one engine apart from another, by name of the trait."""
 
-from __future__ import annotations
-
 from typing import Literal, cast
 
 from advisor.domain.nouns import Engine
@@ -29,7 +27,6 @@ class EngineTraits(NamedTuple):
     replicas: bool = False  # tensor parallel ranks, replicas of them; else layers are spread
     replicas_wait: bool = False  # those of a mixture of experts wait for each other every step
     gguf: bool = False  # loads GGUF files
-    schedules_k: str | None = None  # the first release that takes a k per batch size
     memory_share: bool = False  # takes a share of the accelerator's memory as an option
     outside_share: bool = False  # activations, graphs and drafter come on top of that share
     running: tuple[int, int] | None = (
@@ -54,7 +51,6 @@ class EngineTraits(NamedTuple):
     graphs_per_k: bool = False  # captures CUDA graphs for every k of its schedule, each on its own
     schedule_in_pieces: bool = False  # a k per batch size costs it the FULL CUDA graphs
     counts_drafts: bool = True  # its metrics count draft tokens: none counted, none were made
-    settings_file: bool = False  # reads its options from a YAML file, too
     image_command: str = ""  # what has to stand before the options, where its image starts nothing
 
 
@@ -83,7 +79,6 @@ _TRAITS: dict[Engine, EngineTraits] = {
         replicas=True,
         replicas_wait=True,
         k_range=(1, 2, 3, 4, 5),
-        schedules_k="0.24",
         memory_share=True,
         quantizes_at_load=("fp8",),
         runs_repository_code=True,
@@ -93,7 +88,6 @@ _TRAITS: dict[Engine, EngineTraits] = {
         model_first=True,
         json_speculation=True,
         schedule_in_pieces=True,
-        settings_file=True,
         caches=("huggingface", "vllm"),
         linked=(
             ("--nnodes", "{count}"),
@@ -118,14 +112,12 @@ _TRAITS: dict[Engine, EngineTraits] = {
         pool="paged",
         replicas=True,
         k_range=(1, 2, 3, 4),
-        schedules_k="0.5.14",
         memory_share=True,
         outside_share=True,
         running=(256, 48),
         diffusion="sglang-diffusion",
         graphs_per_k=True,
         counts_drafts=False,
-        settings_file=True,
         image_command="python3 -m sglang.launch_server",
         quantizes_at_load=("fp8",),
         runs_repository_code=True,

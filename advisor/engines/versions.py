@@ -2,8 +2,6 @@
 stands, and `also` names the newer, so that what arrived in between is not unknown.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """vLLM: `vllm serve MODEL --options`, speculation as one JSON option."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A launch to the words of its engine's command line, as its release spells them."""
 
-from __future__ import annotations
-
 import re
 from functools import cached_property
 from typing import ClassVar

@@ -10,8 +10,6 @@ What it does not know: how fast the machine's memory is (no question tells; its 
 prediction/switches.py).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.nouns import Facts, MemoryBill, Plan

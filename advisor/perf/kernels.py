@@ -11,8 +11,6 @@ Read in ggml-cuda/mmvq.cu (ggml_cuda_should_use_mmvq) and ggml-metal/ggml-metal-
 (ggml_metal_op_mul_mat) of ggml-org/llama.cpp.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

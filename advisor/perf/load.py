@@ -3,8 +3,6 @@ steps, their spread. `concurrency` clients start together, each sends its next r
 one ends.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.records import NamedTuple

@@ -6,8 +6,6 @@ request. Pure functions; seconds, (N,); a `batch` may be fractional. Points must
 a k. What it does not know: kernel quality beyond the constants, spill, thermal limits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.records import NamedTuple

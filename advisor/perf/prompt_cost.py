@@ -5,8 +5,6 @@ A verify step beyond the captured CUDA graphs is launched like a prompt's call a
 Seconds, (N,), points filled, as in `physics`; how prompts and decode steps meet is `schedule`'s.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.sourced import sourced

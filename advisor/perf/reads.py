@@ -2,8 +2,6 @@
 verify kernels that do not split it, and the experts that its tokens are routed to.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from advisor.domain.sourced import sourced

@@ -6,8 +6,6 @@ itself was measured `decision_on_p_gain_measured`); off a P(gain) of at most `de
 is to measure first. What is forbidden for another reason advice/decide.py says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@ with the scatter that owners of one and the same setting show. It moves the esti
 and switches no decision. Where a source gives no number, the median of the published losses does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ of a step, by which pairs are weighed; what a step saves beyond the captured CUD
 cost curve. What it does not know: how well a drafter's confidence tells its hits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The step times behind an estimate, and the gains where speculation leaves room for fewer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -6,8 +6,6 @@ the two, and the doubt is a reason for the spread. The probabilities are shares 
 (knowledge/thresholds.yaml, `switch_*`). A blank cell is spread over the two ends of what is usual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -6,8 +6,6 @@ an answer would depend on the machine that gives it; training and the card count
 well.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

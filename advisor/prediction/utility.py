@@ -3,8 +3,6 @@ gain (`loss_aversion` in knowledge/thresholds.yaml). Chooses among plans, for a 
 (advice/decide.py) and the sweeps of the model card; on or off decision.py decides.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Readers: any form of launch commands -> `Launch` values with places. Nothing is executed."""
 
-from __future__ import annotations
-
 from advisor.domain.nouns import Launch
 from advisor.domain.records import NamedTuple
 from advisor.readers.dispatch import form_of, reader

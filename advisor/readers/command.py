@@ -1,7 +1,5 @@
 """From the words of a command to the engine that it starts, through wrappers and nested shells."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

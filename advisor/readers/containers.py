@@ -1,7 +1,5 @@
 """What a container starts given its image, entrypoint, arguments and environment."""
 
-from __future__ import annotations
-
 import re
 
 from advisor import engines

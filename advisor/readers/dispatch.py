@@ -2,8 +2,6 @@
 loaded when it is needed; readers nest, and ask each other by these names through `Reading`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

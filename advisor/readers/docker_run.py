@@ -1,7 +1,5 @@
 """`docker run` lines: the container that their options make."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.readers.containers import ContainerRun, add_env

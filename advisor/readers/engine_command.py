@@ -1,7 +1,5 @@
 """A command that starts a server, as the readers find it, with what stands around it."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.launches import CutOff

@@ -2,8 +2,6 @@
 `sglang serve` starts for models of images and video.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

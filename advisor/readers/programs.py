@@ -1,7 +1,5 @@
 """Which words of a command are programs: engines, shells, those that only name an engine."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

@@ -3,8 +3,6 @@ of a telling name, or has a token's form; the forms cover detect-secrets', whose
 than most files.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Opens what the user names, with guards; offsets count characters without the byte-order mark."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from functools import cached_property

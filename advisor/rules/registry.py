@@ -22,7 +22,6 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import _index
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
 _HEAD = lazy_re(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", re.M)
 _CHANGE = lazy_re(

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from rulecases import case_of, doc_cases, yaml_cases
@@ -12,10 +13,20 @@ from rulecases import judge as judge_launches
 
 from advisor import engines
 from advisor import rules as rulebook
-from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    Case,
+    Facts,
+    Flag,
+    Launch,
+    Plan,
+    Severity,
+    UnknownFact,
+)
 from advisor.rules import all_rules, build, check, decisive_findings, get_rule, registry
 from advisor.rules.kit.flags import CATALOGUED
-from advisor.rules.registry import SEVERITIES, Rule, parse_doc, rule
+from advisor.rules.registry import Rule, parse_doc, rule
 
 RULES = all_rules()
 FACT_NEEDS = {*Facts.model_fields, "version", "file", "estimate"}
@@ -24,7 +35,7 @@ FACT_NEEDS = {*Facts.model_fields, "version", "file", "estimate"}
 @pytest.mark.parametrize("declared", RULES, ids=lambda declared: declared.code)
 def test_declaration(declared: Rule) -> None:
     text = declared.text
-    assert declared.severity in SEVERITIES
+    assert declared.severity in get_args(Severity)
     assert declared.sources and all(source.strip() for source in declared.sources)
     assert set(declared.needs) <= FACT_NEEDS
     assert text.summary.endswith(".") and text.why and text.bad != text.good

@@ -1,7 +1,5 @@
 """What stands around a decision, whichever way it goes; each is a reason with its source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.advice.choices import engine_default

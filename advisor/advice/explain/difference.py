@@ -1,7 +1,5 @@
 """Why an estimate is another number than a measured run, by cause and share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from math import log, prod

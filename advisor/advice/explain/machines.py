@@ -1,7 +1,5 @@
 """What a question of several machines has to know: starts, network, and one that is faster."""
 
-from __future__ import annotations
-
 from advisor.advice.plans import placement, propose, topology
 from advisor.advice.wording import name_of, reason
 from advisor.domain.nouns import Facts, Plan, Reason

@@ -1,7 +1,5 @@
 """What was measured near the question, beside what is expected of it: runs as reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log2
 

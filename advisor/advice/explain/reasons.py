@@ -1,7 +1,5 @@
 """Why: the verdict in sentences, each with its source, strongest first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 

@@ -2,8 +2,6 @@
 nothing can speculate here, and what to ask for then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from advisor.advice import judge, resolve

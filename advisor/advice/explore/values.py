@@ -2,8 +2,6 @@
 means unknown.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from math import log

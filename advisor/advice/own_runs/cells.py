@@ -1,7 +1,5 @@
 """Which of the user's own runs are of the very cell that is asked for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The KV cache type of a plan: 16 bits, unless it is given or only 8 let the load run at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil
 from typing import Any

@@ -1,7 +1,5 @@
 """Serving limits as an operator sets them: request slots and context; what is given stands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from math import ceil

@@ -1,7 +1,5 @@
 """What to do when memory is short: what would fit instead, tried with the real bill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from advisor.advice.plans import checkpoints, offload, propose, topology

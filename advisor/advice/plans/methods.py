@@ -2,8 +2,6 @@
 cache.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from typing import Any, cast

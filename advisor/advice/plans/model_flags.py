@@ -1,7 +1,5 @@
 """What a launch needs because of its model: parsers, tokenizer, environment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from advisor import engines

@@ -1,7 +1,5 @@
 """A mixture larger than its card: llama-server keeps experts of some layers in system memory."""
 
-from __future__ import annotations
-
 from math import ceil
 
 from advisor import engines

@@ -2,8 +2,6 @@
 limits, so that the arms differ in speculation alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import cast
 

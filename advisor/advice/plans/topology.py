@@ -1,7 +1,5 @@
 """Several machines joined by a network, and what a server needs to span them."""
 
-from __future__ import annotations
-
 from math import ceil
 
 from advisor import engines

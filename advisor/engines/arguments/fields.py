@@ -1,7 +1,5 @@
 """How a noun of a Plan stands on a command line: the text of an option to a value, and back."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What llama-server and ik_llama.cpp write inside a value: types, stages, load modes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.domain.nouns import Flag

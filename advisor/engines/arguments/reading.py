@@ -2,8 +2,6 @@
 llama.cpp's loop. What a parser would refuse is kept with `known=False`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """vLLM's speculative JSON between its own words and a Plan's."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ just streams x `request_tok_s` contains no prefill: such a row is about decode s
 column is called.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -4,8 +4,6 @@ What a run does not state, of its load or of its plan, is the question's, and so
 between the two: a run of the very setting that is asked for is what was measured.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ that conflicts. The rules (advisor/rules/sd4) say it to the user, and the estima
 (prediction/documented.py). Numbers and sources stand in knowledge/rules/regime.json.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache, reduce

@@ -4,8 +4,6 @@ workspaces, graphs; and how far a bill of slots can be wrong.
 GiB per GPU. What it does not know: what other processes hold.
 """
 
-from __future__ import annotations
-
 from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan
 from advisor.domain.sourced import sourced

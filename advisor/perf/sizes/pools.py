@@ -8,8 +8,6 @@ Reproduces the logs of vLLM 0.25.1 on one H200 (4,228,297 -> 3,263,864 tokens) a
 (360k -> 323k).
 """
 
-from __future__ import annotations
-
 import math
 
 from advisor.domain.nouns import LLM, Plan

@@ -5,8 +5,6 @@ SGLang's is what its own rule leaves for weights and KV beside activations and C
 per GPU. What it does not know: attention data parallelism, DeepEP, a model's vision encoder.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 from advisor import engines

@@ -1,7 +1,5 @@
 """What a document says once for all its servers: the kind of GPU, and the image."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from advisor.domain.patterns import lazy_re

@@ -1,7 +1,5 @@
 """What objects of Kubernetes, charts and tasks share: image, environment, arguments, the pod."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """llama-server's INI presets (`[section]`, `[*]`, short keys), and files of NAME=value."""
 
-from __future__ import annotations
-
 import re
 
 from advisor import engines

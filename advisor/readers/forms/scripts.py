@@ -1,7 +1,5 @@
 """Shell scripts and single command lines."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

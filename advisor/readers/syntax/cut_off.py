@@ -1,7 +1,5 @@
 """Options behind the end of a command, where a backslash is missing or a comment ends it."""
 
-from __future__ import annotations
-
 from advisor.domain.launches import CutOff, CutOffCause
 from advisor.domain.patterns import lazy_re
 from advisor.engines.images import is_official

@@ -1,7 +1,5 @@
 """Words that are to be filled in before a text is used: they are unknown, never wrong."""
 
-from __future__ import annotations
-
 from advisor.domain.patterns import lazy_re
 
 # `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it

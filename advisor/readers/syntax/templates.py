@@ -1,7 +1,5 @@
 """Helm's and Jinja's marks in a YAML text, replaced by text of the same length."""
 
-from __future__ import annotations
-
 import re
 
 from advisor.domain.patterns import lazy_re

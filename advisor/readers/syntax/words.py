@@ -1,7 +1,5 @@
 """Command lines into words by the shell's rules: quotes, escapes, variables, field splitting."""
 
-from __future__ import annotations
-
 from advisor.domain.patterns import lazy_re
 from advisor.domain.records import Record, field
 from advisor.readers.syntax.mapped import (

@@ -16,8 +16,6 @@ from advisor.domain.nouns import Interval
 from advisor.render.json_out import DEFAULTS, defaults
 from advisor.render.objects import SHARE, Shape, list_of, object_of, or_null, schema_of
 
-METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
-
 _SETTING: dict[str, Any] = {
     "values": {"setting": lambda noun: dict(noun.setting)},
     "kinds": {
