@@ -33,8 +33,6 @@ from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
 
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
-
-
 _CHIP = "SD268"  # the engine does not run on this accelerator at all
 
 

@@ -23,7 +23,6 @@ MEMORY_SLACK = sourced(
     0.1, "share", "own choice: GB and GiB, and sizes that vendors round", "assumed"
 )
 
-
 # Chips whose smaller sizes of memory have the bandwidth of the listed one. Not here: M3 Max with 36
 # and 96 GB and M4 Max with 36 GB, which have three quarters of it.
 SAME_CHIP = sourced(

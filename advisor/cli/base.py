@@ -14,7 +14,6 @@ from advisor.domain.printable import printable_lines
 from advisor.domain.records import NamedTuple
 
 TRAINING = ("jinja2", "pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
-
 _COLOUR = lazy_re(r"(\x1b\[(?:0|1|3[1-6])m)")  # what our own headings and severities are set in
 
 

@@ -25,7 +25,6 @@ else:  # generic only for the type checker, and not in every release of click
     ChoiceType = click.Choice
 
 WORKLOADS: tuple[str, ...] = get_args(Workload)
-
 RANGE = lazy_re(r"(\d+[km]?) ?(?:-|\.\.|to|\u2013) ?(\d+[km]?)", re.IGNORECASE)
 _UNIT = lazy_re(
     r" ?(?:tokens?|toks?|users?|requests?|reqs?|streams?|clients?|slots?|gpus?|cards?|concurrent)"

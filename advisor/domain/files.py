@@ -17,7 +17,6 @@ MAX_DEPTH = 64
 MAX_NODES = 100_000
 MAX_LINE = 2**20
 _INHERITED = re.compile(r"/dev/(?:stdin|fd/(\d{1,6}))|/proc/self/fd/(\d{1,6})")
-
 MOST_DIGITS = 300
 _LONG_NUMBER = lazy_re(rf"[0-9]{{{MOST_DIGITS + 1}}}")
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-
 PACKED = "_data.zip"  # in the package
 
 

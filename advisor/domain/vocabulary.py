@@ -5,7 +5,6 @@ from typing import Literal, get_args
 from advisor.domain.records import NamedTuple
 
 Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
-
 Method = Literal["none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
 
 DraftMethod = Literal[  # those for which a launch can be proposed
@@ -13,15 +12,10 @@ DraftMethod = Literal[  # those for which a launch can be proposed
 ]
 
 FORMS: dict[str, Method] = {"dflash2": "dflash", "suffix": "ngram"}  # word of a form -> its method
-
 Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
-
 Severity = Literal["error", "warning", "info"]
-
 Goal = Literal["throughput", "tpot", "ttft", "balanced"]
-
 Decision = Literal["on", "off", "measure"]
-
 Effect = Literal["veto", "loss", "caution", "k_max", "support"]
 
 Workload = Literal[
@@ -33,7 +27,6 @@ Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 
 # nvlink-pairs: bridges join cards two by two, and PCIe the pairs
 Interconnect = Literal["none", "pcie", "nvlink", "nvlink-pairs", "roce", "ethernet"]
-
 METHODS: tuple[Method, ...] = get_args(Method)
 
 

@@ -71,13 +71,9 @@ def _neighbour(
 
 
 _BUILD = lazy_re(r"(?:^|[-_:/@.])b?(\d{4,6})(?=$|[-_@.])")
-
 _PLAIN = lazy_re(r"b\d{4,6}")
-
 _COMMIT = lazy_re(r"(?:^|[-_:/@ ])([0-9a-f]{7,40})(?=$|[-_@. ])")
-
 _SEMANTIC = lazy_re(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-dev)?")
-
 Row = Mapping[str, Any]
 
 

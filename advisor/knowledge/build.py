@@ -28,7 +28,6 @@ from advisor.knowledge.fact_files import (
 from advisor.knowledge.names import find_name, nearest
 
 GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do not edit"
-
 LISTED = {*KINDS, "sources", "thresholds", "methods", "imputation"}  # an entry a line
 LAUNCHED = ("vllm", "sglang", "llama-server")  # the engines that have a catalogue
 

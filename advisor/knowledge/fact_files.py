@@ -26,17 +26,11 @@ from advisor.knowledge.drafters import odd
 from advisor.knowledge.names import architecture_among, bare_key, key_of, squeeze
 
 MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
-
 TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": Quant}
-
 KINDS = TABLES | {"drafters": DrafterFile}  # every kind of fact file that is checked against a noun
-
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
-
 Problem = tuple[str, str, str]  # file, field, reason
-
 Index = dict[str, Any]
-
 Table = dict[str, dict[str, Any]]
 
 

@@ -74,7 +74,6 @@ _EVENTS = (
     "replaced {n} old lamps, which halved the cost of light",
 )
 
-
 FileName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,63}$")]  # in the plan's own folder
 
 

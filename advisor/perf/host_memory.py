@@ -35,7 +35,6 @@ COPIED_FROM = sourced(
     "read",
 )
 
-
 MARGIN = "--fit-target"  # MiB by device
 FIT_MARGIN_GIB = sourced(
     1.0,

@@ -28,8 +28,6 @@ from advisor.perf.reads import (
 )
 
 __all__ = ["Constants", "draft_seconds", "union"]  # imported, and used as of here
-
-
 _VERIFIES = np.array([[True], [False]])  # a step with drafts, and one without
 _SERVER_CARDS = ("sm_80", "sm_90", "sm_100")  # which stand beside server processors
 _LIKELY = sourced(

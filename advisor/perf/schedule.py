@@ -24,7 +24,6 @@ from advisor.perf.constants import Constants
 from advisor.perf.prompt_queue import Prompts, prompts, sizes
 
 Arm = Literal["spec", "base"]
-
 APART = sourced(1.01, "ratio", "own choice: two prompt sizes whose slope is taken", "chosen")
 MOST_SPREAD = sourced(
     0.3,

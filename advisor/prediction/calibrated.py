@@ -25,7 +25,6 @@ OWN_SHARE = sourced(
     "chosen",
 )
 
-
 LEAST_NOISE = sourced(
     0.02, "log ratio", "Of an own gain, whose sd holds what single runs scatter by", "chosen"
 )

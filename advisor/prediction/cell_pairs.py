@@ -5,10 +5,8 @@ the context is worked out once for all points that share it, and summed over the
 at one context; only these few sums meet the context of each point.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +74,7 @@ class Pull(NamedTuple):
     longer: Floats
 
     @classmethod
-    def none(cls, count: int) -> Pull:
+    def none(cls, count: int) -> Self:
         """That of no pairs (count,)."""
         mean, evidence, closeness, longer = np.zeros((4, count))
         return cls(mean, evidence, closeness, np.zeros(count, dtype=bool), longer)

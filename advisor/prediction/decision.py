@@ -20,7 +20,6 @@ from advisor.perf.regimes.setting import Length, between, choose, greater
 from advisor.prediction.intervals import Predicted, chance_of_both
 
 Codes = npt.NDArray[np.int8]
-
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 TOLD = sourced(
     0.19,
@@ -50,7 +49,6 @@ GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = sourced(
     "Policy of this advisor: what a user of each goal pays for",
     "chosen",
 )
-
 
 LATE = sourced(
     (1.5, 3.0),

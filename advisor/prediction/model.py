@@ -50,7 +50,6 @@ _FIELDS = {
     "ttft": "ttft_s",
 }
 
-
 Curve = tuple[tuple[float, float], ...]  # knots: (mean / sd, probability of a gain)
 _CURVE: Curve = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))  # until one is fitted
 

@@ -27,7 +27,6 @@ from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.prediction.cell_pairs import MEASURES, Groups, Pull, group_pairs, of_cell
 
 SHORT = sourced(1024, "tokens", "Prompts below this hardly move a step", "assumed")
-
 NUMBERS = (*MEASURES, "rig", "whole", "miss")
 # Steps in one unit of each of them in the artefact, where they are 16 bit integers.
 STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])

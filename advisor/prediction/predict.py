@@ -40,7 +40,6 @@ FAR = sourced(
     "chosen",
 )
 
-
 ERROR_CORRELATION = sourced(
     0.8,
     "correlation",

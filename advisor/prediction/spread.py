@@ -3,10 +3,8 @@ standard normal distribution for arrays, numpy alone. Each reason has a size per
 that was fitted to the errors on left-out sources (lab/training/spread_fit.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,7 +55,7 @@ class Spread(NamedTuple):
         return dict(zip(REASONS, self.weights, strict=True))
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Spread:
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Return the spread of a saved state. Raises KeyError where a reason is missing."""
         return cls(tuple(float(state[name]) for name in REASONS))
 
@@ -137,7 +135,6 @@ _TAIL = sourced(
 )
 
 _EDGE = sourced(0.02425, "probability", "Where Acklam's two parts meet", "read")
-
 LEAST = sourced(1e-9, "probability", "No quantile further out is used", "chosen")
 
 

@@ -14,8 +14,6 @@ from threading import RLock, local
 from typing import Any
 
 VARIABLE = "OPENBLAS_NUM_THREADS"  # of numpy's own wheels; read when numpy is loaded, and not again
-
-
 _HERE = local()
 
 

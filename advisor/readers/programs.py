@@ -46,7 +46,6 @@ OTHER_ENGINES = lazy_re(
     r"|text-generation-launcher|trtllm-serve)"
 )
 
-
 # a script or a file that is named after the server: llama-server-api.py, llama-server.log
 _NAMESAKE = lazy_re(r"\.(?:sh|py|ps1|bat|cmd|js|service|log|json|ya?ml|conf|ini|md|txt|pid|sock)$")
 
@@ -68,8 +67,6 @@ def base_name(word: Mapped) -> str:
 
 _RUNNERS = "uv uvx poetry pixi pipenv hatch rye conda mamba srun nice numactl taskset stdbuf setsid"
 LAUNCHERS = frozenset(_RUNNERS.split())  # what they run needs no option to be told from a mention
-
-
 _SIGNS = "-c --ctx-size -ngl --n-gpu-layers -fa --flash-attn -np --jinja"
 _LLAMA_SIGNS = frozenset(_SIGNS.split())
 

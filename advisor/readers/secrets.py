@@ -140,7 +140,6 @@ _HEADER = lazy_re(  # from the beginning of a word: each later letter would only
     re.I,
 )
 
-
 # Words that are meant where one is written with a slip: long enough that no other word is near.
 _MEANT = _set("token secret password passphrase credential bearer apikey key")
 _SLIP_FROM = 5  # letters

@@ -12,7 +12,6 @@ from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.writer import write_file
 
 MIN_WIDTH = 40
-
 _SIGNS = "– - — - − - ‑ - × x → -> ≥ >= ≤ <= ≈ ~ ± +- … ... · . • * ‘ ' ’ ' “ \" ” \" µ u"
 _SPACES = dict.fromkeys("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}", " ")
 _WORDS = _SIGNS.split()

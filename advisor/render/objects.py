@@ -17,7 +17,6 @@ from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
 Schema = dict[str, Any]
 SHARE: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 _PLAIN: dict[Any, Schema] = {

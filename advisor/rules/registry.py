@@ -115,7 +115,6 @@ class Rule(NamedTuple):
 
 
 DECLARED: dict[str, Rule] = {}
-
 ASKED: dict[Check, dict[str, Any]] = {}  # fields of a rule's row, by its function
 
 

@@ -31,7 +31,6 @@ SAME_GAIN = sourced(
     0.05, "log ratio", "below it the gain is that of decoding, and nothing else is named", "chosen"
 )
 
-
 DECIDED = {  # what is said of a deciding step
     "one_token": "An answer of one token ends with the prompt: speculation has no step to shorten",
     LENGTHS: "This is for answers of one length: --output-spread 0.5 says that they vary, "

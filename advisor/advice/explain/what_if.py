@@ -25,7 +25,6 @@ _WORDS: dict[Decision, str] = {"on": "on", "off": "off", "measure": "measure fir
 # itself, once measured, is surer.
 _PARTS = {"less": (0.25, 0.5, 0.75), "more": (0.0, 0.25, 0.5, 0.75)}
 
-
 # questions that lie ever further from the one asked, each with how its condition is said
 Way = Sequence[tuple[str, PlanQuestion]]
 

@@ -25,9 +25,7 @@ from advisor.domain.nouns import (
 )
 
 Value = int | float
-
 Arm = tuple[Method, int, bool]  # method, k, whether it is verified adaptively
-
 Setting = tuple[tuple[str, Value], ...]  # (field of the request, value) of what is varied
 Quantile = Literal["p10", "p50", "p90"]
 QUANTILES: tuple[Quantile, ...] = ("p10", "p50", "p90")

@@ -20,7 +20,6 @@ from advisor.readers.results.run import BenchmarkRun, ResultModel
 
 WORTH = sourced(0.03, "log gain", "a predicted gain from which another k is worth a run", "chosen")
 
-
 # the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered
 _LEADS: dict[Goal, arms.Metric] = {"throughput": "output_tok_s", "tpot": "tpot", "ttft": "ttft"}
 SHARES = ("p50", "p90", "p99")

@@ -21,7 +21,6 @@ from advisor.knowledge import store as knowledge
 from advisor.readers.results.run import BenchmarkRun
 
 METHODS_BY_WORD = dict.fromkeys(("nextn", "draft-mtp", "qwen3_next_mtp", "deepseek_mtp"), "mtp")
-
 SCRIPT = "run.sh"  # of a folder of `advisor bench plan`
 _COUNTS = {name: name for name in ("concurrency", "output_tokens")} | {"ctx_tokens": "input_tokens"}
 TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}

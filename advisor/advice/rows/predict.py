@@ -4,12 +4,10 @@ words (workload, lengths, engine, release, quantisation, ranks) are asked once f
 ones, and over their loads once for each range of one answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 
@@ -95,7 +93,7 @@ class RowWords:
     def __init__(self, columns: Columns, count: int, asks: Mask) -> None:
         self.columns, self.count, self.asks = dict(columns), count, asks
 
-    def complete(self) -> RowWords:
+    def complete(self) -> Self:
         """Write what a question has where the rows say nothing."""
         self._fill("workload", (), lambda: Request.model_fields["workload"])
         self._fill("input_tokens", ("depth_tokens",), lambda depth: depth or str(USUAL_PROMPT))

@@ -21,7 +21,6 @@ from advisor.domain.nouns import Advice
 Answer = TypeVar("Answer")
 KEPT = 128  # answers of each kind; one is some 100 kB
 LOADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the curve
-
 MOST_WAITING = 40  # questions; the last one waits some 6 s on a free core
 
 

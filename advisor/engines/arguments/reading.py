@@ -15,7 +15,6 @@ _NUMBER = lazy_re(r"-\d*\.?\d+$")
 TRUE = frozenset({"1", "true", "on", "yes", "enabled"})
 FALSE = frozenset({"0", "false", "off", "no", "disabled"})
 
-
 # what a switch is given by mistake; a number may be another option's
 TRUTHS = (TRUE | FALSE) - {"0", "1"}
 

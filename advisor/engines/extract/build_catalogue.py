@@ -24,7 +24,6 @@ GENERATED = (
 )
 # llama-server's short off-switches, whose spelling alone does not show what they negate
 SHORT_NEGATIONS = frozenset({"-nkvo", "-nr", "-nocb", "-no-kvu", "-no-ag", "-nopo"})
-
 Notes = tuple[Mapping[str, Any], str]  # the hand-kept facts and the hash of their file
 
 

@@ -21,7 +21,6 @@ from advisor.lab.measurements.schema import known_ids
 
 Row = dict[str, Any]  # a measured point, as a sweep wrote it
 LEAST_STEPS = 40  # of a point's decode steps: with fewer, a stray pause decides the figure
-
 NOTE = "random weights, forced (synthetic) acceptance; step cost only"
 ABOUT = "about.yaml"
 CROWDED_TOKENS = 262_144  # prompt tokens of all clients together

@@ -27,8 +27,6 @@ ENV = {
     "HF_HUB_OFFLINE": "1",
 }
 Data = dict[str, Any]  # a job, a point or a row as JSON
-
-
 Span = tuple[float, float]  # begin, end
 
 

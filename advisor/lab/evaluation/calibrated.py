@@ -1,9 +1,7 @@
 """Leave-half-out: what one or three A/B runs of an owner say of that owner's other rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -52,7 +50,7 @@ class Rows(NamedTuple):
     owner: Words
     arm: Words
 
-    def take(self, index: Index) -> Rows:
+    def take(self, index: Index) -> Self:
         """The rows at these positions."""
         return type(self)._make([self.at.take(index), *(column[index] for column in self[1:])])
 

@@ -1,9 +1,7 @@
 """Fit the acceptance model: penalised least squares of log(tokens per step)."""
 
-from __future__ import annotations
-
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -60,12 +58,12 @@ class AcceptanceObservations(NamedTuple):
     source: Words
     sd: Floats
 
-    def without(self, sources: set[str]) -> AcceptanceObservations:
+    def without(self, sources: set[str]) -> Self:
         """Return the observations of all other sources."""
         keep = ~np.isin(self.source, list(sources))
         return type(self)._make([self.points.take(keep), *(column[keep] for column in self[1:])])
 
-    def plus(self, other: AcceptanceObservations) -> AcceptanceObservations:
+    def plus(self, other: Self) -> Self:
         """Return both sets of observations, one after the other."""
         columns = zip(self[1:], other[1:], strict=True)
         points = concat([self.points, other.points])

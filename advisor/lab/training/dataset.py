@@ -4,13 +4,11 @@ A rig is (source, hardware, GPU count), and the machine where a source tells sev
 is a source; a community table of many machines is split by rig.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -61,10 +59,10 @@ class Examples:
     def __len__(self) -> int:
         return len(self.log_speedup)
 
-    def take(self, index: Index | Flags) -> Examples:
+    def take(self, index: Index | Flags) -> Self:
         """Return the examples at these positions (T,) or where the mask (M,) is true."""
         picked = {name: value[index] for name, value in vars(self).items() if name != "points"}
-        return Examples(points=self.points.take(index), **picked)
+        return type(self)(points=self.points.take(index), **picked)
 
 
 def fold_of(source: str, rig: str) -> str:

@@ -156,7 +156,6 @@ def measured_misses(model: Model, examples: Examples) -> neighbours.Nearby:
 
 
 Predictor = Callable[[Constants], Floats]
-
 STEP = 0.15  # finite-difference step in log(constant)
 STEPS = 4
 RIG_SD = 0.35  # log miss at which a whole rig counts half

@@ -33,7 +33,6 @@ MOST_DRAFTED = sourced(
 
 # What people write into a cell that they have no number for
 UNKNOWN = {"", "?", "-", "n/a", "na", "none", "null", "unknown", "auto", "default", "nan"}
-
 _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
 LONG_PROMPT = sourced(
     4096, "tokens", "own choice: below, both readings of a row's tok/s agree", "chosen"
@@ -78,7 +77,6 @@ draft_tokens = _within(
     lambda value: 0 <= value <= MOST_DRAFTED and value == round(value),
 )
 boolean = CellReading("on or off", _read_boolean)
-
 
 _FIRST_RELEASES, _LATER_RELEASES = sourced(
     (10560.0, 10850.0),

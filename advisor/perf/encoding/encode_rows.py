@@ -108,8 +108,6 @@ _MODEL_COLUMNS: dict[str, tuple[str, CellReading]] = {
     "is_moe": ("is_moe", boolean),
 }
 COLUMNS = (*WORDS, *(column for column, _ in (*NUMBER_COLUMNS.values(), *_MODEL_COLUMNS.values())))
-
-
 NAMELESS = "neither the model nor total_params_b is known; give one of them"
 
 

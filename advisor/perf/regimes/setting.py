@@ -177,8 +177,6 @@ def of_regime(key: str) -> float:
 
 # A number, or an array of them (N,)
 Length = TypeVar("Length", float, "npt.NDArray[np.float64]")
-
-
 _SCALAR = (int, float)  # a tuple: making `int | float` takes longer than the test
 
 

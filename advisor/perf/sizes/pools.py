@@ -76,7 +76,6 @@ LATENT = sourced(
     "read",
 )
 
-
 SHARED_CONTEXT = ("--kv-unified", None)
 
 # llama.cpp keeps a recurrent state for every drafted token of these alone; of other drafts it keeps

@@ -22,7 +22,6 @@ from advisor.perf.sizes import pools
 
 GIB = 2.0**30
 DRAFT_SIZE = lazy_re(r"(\d+(?:\.\d+)?)b\b", re.I)  # 1e9 parameters, in a draft model's name
-
 USUAL_WIDTH = sourced(4096, "elements", "width of most models of 8B in knowledge/llms", "assumed")
 LAYER_SQUARES = sourced(
     12, "squared widths", "a layer: 4 of attention and 8 of feed-forward weights", "derived"

@@ -13,7 +13,6 @@ from advisor.readers.syntax.words import split_words
 
 _LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD|EXPOSE|HEALTHCHECK)[ \t]+(.*)$", re.I | re.S)
 
-
 _HERE = lazy_re(
     r"^[ \t]*(?:RUN|COPY)[ \t][^\n]{0,500}?<<-?[\"']?(?P<tag>[A-Za-z_]\w{0,60})[\"']?[^\n]{0,500}\n"
     r"(?P<body>(?:(?!(?P=tag)[ \t]*$)[^\n]*\n){1,2000})",

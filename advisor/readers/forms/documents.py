@@ -15,8 +15,6 @@ from advisor.readers.source import SourceText
 from advisor.readers.syntax.mapped import Mapped, literal, placeholders_to_holes
 
 _FENCED = lazy_re(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
-
-
 _SUFFIXES = {"powershell": "ps1", "pwsh": "ps1", "posh": "ps1", "batch": "bat", "dotenv": "env"}
 # what no server is started in
 _OTHERS = "toml html xml css js javascript ts typescript jsx tsx go rust c cpp java diff sql csv"

@@ -36,7 +36,6 @@ _LLAMA_KEYS = """
 n-gpu-layers ctx-size spec-type hf-repo flash-attn cache-type-k spec-draft-n-max parallel ngl
 """
 _LLAMA = frozenset(_LLAMA_KEYS.split())
-
 _API_VERSIONS = ("apiVersion", "apiversion", "apiVerison", "ApiVersion")
 # what a program notes of the server's release beside its options
 _OF_RELEASE = lazy_re(r"(?:vllm|sglang|engine)[-_](?:release|version|image|tag|commit)$")

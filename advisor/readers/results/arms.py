@@ -2,11 +2,9 @@
 scatter, by repeats, by the requests of each run, and by what single runs scatter at least.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from advisor.knowledge import store as knowledge
 from advisor.readers.results.document import Unreadable
@@ -71,7 +69,7 @@ class RunLoad(NamedTuple):
     request_rate: float
     lengths: tuple[float, float, float]  # prompt, cached and output tokens; 0 where not stated
 
-    def is_same(self, other: RunLoad) -> bool:
+    def is_same(self, other: Self) -> bool:
         """Whether two loads are one but for what other prompts of the same kind differ by."""
         return self[:2] == other[:2] and all(
             a == b or (bool(a and b) and abs(math.log(a / b)) <= SAME_LENGTH)

@@ -48,7 +48,6 @@ KNOWN = (
     "public table with a card a row, or a server's /metrics"
 )
 
-
 # files that lie beside a result, and results without tokens: marks (keys, or words of the text)
 _ASK_SUMMARY = "give benchmark_summary.json of the same folder"
 _NO_TOKENS = "measure with the engine's own benchmark (advisor bench plan)"
@@ -65,7 +64,6 @@ _KIN: tuple[tuple[set[str], str], ...] = (
         f"locust counts whole answers, not tokens: {_NO_TOKENS}",
     ),
 )
-
 
 # what clients print or save beside their JSON: a word of the text, and the file to give
 _BESIDE = (

@@ -12,7 +12,6 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.placeholders import ANGLE, BRACES, DOTTED
 
 HOLE_OPEN, HOLE_CLOSE = "\ue000", "\ue001"
-
 HOLE = lazy_re(f"{HOLE_OPEN}[^{HOLE_OPEN}{HOLE_CLOSE}]*{HOLE_CLOSE}")
 
 # what would change how the text around a hole is taken apart
@@ -130,7 +129,6 @@ def joined_lines(text: str, remarks: tuple[str, ...], blanks: bool) -> list[Mapp
 # `{your model directory}`, which is neither a group of commands nor a list of alternatives
 _NAMED = r"(?<![$\w{])\{([A-Za-z][\w-]*,?(?: [\w-]+,?){1,6})\}(?!\})"
 _FOREIGN = lazy_re(f"{ANGLE}|{BRACES}|{_NAMED}|{DOTTED}")
-
 
 MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it are not known
 

@@ -12,7 +12,6 @@ from advisor.render.deploy.quoting import command, comment, escape, word
 from advisor.render.deploy.serving import Server
 
 QUADLET = "a Podman Quadlet"
-
 _HERE = "HERE"  # stands for a path with a specifier while words are quoted
 
 

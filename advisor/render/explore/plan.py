@@ -114,8 +114,6 @@ PLAN = Shape(
     listed=False,
 )
 mix_plan_json = PLAN.json
-
-
 _COMPOSE = "the compose file of a plan"
 
 

@@ -13,7 +13,6 @@ from advisor.render.findings.text import link
 from advisor.rules import get_rule
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
-
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 

@@ -13,7 +13,6 @@ from advisor.rules.kit.case import k_words
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 _RANK = {"info": 0, "warning": 1, "error": 2}
-
 _WIDTH = 90  # characters of a line of the file that are shown
 _SHOWN = 3  # sources of a finding
 _SECRETIVE = lazy_re(r"(?i)key|token|secret|pass|auth")

@@ -15,7 +15,6 @@ from advisor.rules.kit.models import headless, target_of
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
 SAFE_MIN = 8
-
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")

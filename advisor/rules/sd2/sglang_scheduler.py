@@ -10,7 +10,6 @@ from advisor.rules.kit.releases import affects, version_label
 
 MIXED, INTERVAL = "--enable-mixed-chunk", ("--mamba-track-interval", "--page-size")
 ROW = table("compatibility")["mamba_track_interval"]
-
 STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
 WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "

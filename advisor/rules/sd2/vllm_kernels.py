@@ -7,7 +7,6 @@ from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, span_fix
 from advisor.rules.kit.releases import prefix_caching_on, version_label
 
 CHUNKED = "--enable-chunked-prefill"
-
 SIXTEEN = ("", "auto", "bfloat16", "float16")
 KV, BACKEND = "--kv-cache-dtype", "--attention-backend"
 

@@ -73,7 +73,6 @@ GUIDELLM = FileLayout(
     finish=_guidellm_finish,
 )  # fmt: skip
 
-
 _EVALSCOPE_KEYS = (  # of any of the two generations
     {"Number of concurrency", "Succeed requests"},
     {"Concurrency", "Success Requests", "Avg Latency (s)"},
