@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, groupby, zip_longest
+from itertools import accumulate, chain, groupby, zip_longest
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from advisor.advice import adaptive, decide
 from advisor.advice.adaptive import Judge
 from advisor.advice.decide import METRICS, Verdict
 from advisor.advice.explain import measured
-from advisor.advice.explain.difference import Beside
+from advisor.advice.explain.difference import Beside, points_of
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.normal import Z10
@@ -31,8 +31,12 @@ from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
+from advisor.prediction.predict import Medians
 
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
+Written = Callable[[], list[Estimate]]  # when it is its turn
+JudgedBeside = tuple[tuple[Candidate, ...], Beside, list[Estimate]]
+Others = Sequence[tuple[Plan, MemoryBill]]  # plans that are priced beside those of a question
 _CHIP = "SD268"  # the engine does not run on this accelerator at all
 
 
@@ -123,24 +127,27 @@ def estimate_plans(
     """One estimate per plan, of all its replicas; `bills`: of one replica of the first ones, if at
     hand.
     """
-    return estimate_questions([(facts, plans, bills)])[0]()
+    return estimate_questions([(facts, plans, bills)])[0][0]()
 
 
-def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
-    """The same for several questions in one call, each written out when it is its turn."""
+def estimate_questions(
+    questions: Sequence[Planned], loads: Sequence[tuple[Facts, Plan]] = ()
+) -> tuple[list[Written], Medians]:
+    """The same for several questions in one call, each written out when it is its turn; and the
+    medians of the loads beside them.
+    """
     blocks = [adaptive.fixed_blocks(plans) for _, plans, _ in questions]
     pairs = [(facts, own) for (facts, _, _), own in zip(questions, blocks, strict=True)]
-    cases = [
-        case for facts, own in pairs for case in in_steps(facts, own, topology.board_gpus(facts))
-    ]
-    if not cases:
-        return [list for _ in questions]
-    batch = estimates.predict_batch(cases)
+    steps = (in_steps(facts, own, topology.board_gpus(facts)) for facts, own in pairs)
+    if not (cases := [*chain.from_iterable(steps)]):
+        return [list for _ in questions], Medians(np.empty(0), {})
+    batch = estimates.predict_batch(cases, beside=points_of(loads))
     starts = accumulate(map(len, blocks[:-1]), initial=0)
-    return [
+    written: list[Written] = [
         partial(_slice_estimates, batch, start, asked)
         for start, asked in zip(starts, questions, strict=True)
     ]
+    return written, batch.story.beside
 
 
 def verdicts(questions: Sequence[PlanQuestion]) -> Iterator[Callable[[], Verdict]]:
@@ -149,33 +156,39 @@ def verdicts(questions: Sequence[PlanQuestion]) -> Iterator[Callable[[], Verdict
     """
     for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
         alike = list(group)
-        written = estimate_questions([(one.facts, one.all_plans, one.bills) for one in alike])
+        written, _ = estimate_questions([(one.facts, one.all_plans, one.bills) for one in alike])
         for question, later in zip(alike, written, strict=True):
             yield partial(_verdict, question, later)
 
 
-def _verdict(question: PlanQuestion, later: Callable[[], list[Estimate]]) -> Verdict:
+def _verdict(question: PlanQuestion, later: Written) -> Verdict:
     candidates, third = judge_plans(question, later(), weigh)
     aside = () if third.pays else third.candidates
     return decide.decide(question.facts, candidates)._replace(aside=aside)
 
 
-def estimate_beside(
-    question: PlanQuestion, others: Sequence[tuple[Plan, MemoryBill]] = ()
-) -> tuple[list[Estimate], Beside]:
-    """The estimates of a question's plans, of others and of adaptive verification, in this order,
-    and what is asked beside.
+def judge_beside(
+    asked: Sequence[tuple[PlanQuestion, Others]], judging: Judge
+) -> list[Callable[[], JudgedBeside]]:
+    """Of each question when it is its turn, estimated in one call: the candidates, what was asked
+    beside them, and the estimates of its other plans.
     """
-    facts, own = question.facts, question.plans
-    beside = Beside(facts, question.layouts, measured.loads(facts, own))
-    billed = [*zip(own, question.bills, strict=True), *others]
-    plans = (*(plan for plan, _ in billed), *question.all_plans[len(own) :])
-    if not plans:
-        return [], beside
-    cases = in_steps(facts, adaptive.fixed_blocks(plans), topology.board_gpus(facts))
-    batch = estimates.predict_batch(cases, beside=beside.points())
-    written = _slice_estimates(batch, 0, (facts, plans, [bill for _, bill in billed]))
-    return written, beside._replace(medians=batch.story.beside)
+    planned: list[Planned] = []
+    for question, others in asked:
+        billed = [*zip(question.plans, question.bills, strict=True), *others]
+        plans = (*(plan for plan, _ in billed), *question.all_plans[len(question.plans) :])
+        planned.append((question.facts, plans, [bill for _, bill in billed]))
+    loads = [load for q, _ in asked for load in measured.loads(q.facts, q.plans)]
+    written, medians = estimate_questions(planned, loads)
+
+    def take_turn(question: PlanQuestion, others: Others, later: Written) -> JudgedBeside:
+        estimates, first = later(), len(question.plans)
+        last = first + len(others)
+        candidates, third = judge_plans(question, [*estimates[:first], *estimates[last:]], judging)
+        beside = Beside(question.facts, question.layouts, loads, medians, adaptive=third.said)
+        return candidates, beside, estimates[first:last]
+
+    return [partial(take_turn, *one, later) for one, later in zip(asked, written, strict=True)]
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:

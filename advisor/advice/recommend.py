@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,11 @@ from advisor.domain.nouns import (
     Estimate,
     Facts,
     LaunchText,
-    MemoryBill,
     Plan,
     Reason,
     Request,
 )
 from advisor.domain.patterns import Later
-from advisor.domain.records import NamedTuple
 from advisor.engines import k_ranges
 from advisor.engines.vllm import verifies_adaptively
 from advisor.engines.writer import write_file
@@ -38,6 +37,8 @@ from advisor.prediction import estimates
 
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
+
+Answered = Callable[[], tuple[Advice, list[Estimate]]]
 
 
 def recommend(
@@ -86,46 +87,36 @@ def answer(
     return alike.replace(reasons=why, request=request), question
 
 
-def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:
-    """One answer, and what the same batch expects of a plan that runs already and of the one
-    without speculation; None where the answer took no batch. Raises as `recommend` does.
+def recommend_beside(asked: Sequence[tuple[Request, Plan]]) -> list[Answered]:
+    """One answer each when it is its turn, and what the one batch of all expects of a plan that
+    runs already and of the one without speculation; nothing where the answer took no batch. Each
+    raises as `recommend` does.
     """
-    facts = facts_for_request(request)
-    try:
-        question = judge.candidate_plans(facts)
-    except AdvisorError:
-        return recommend(request), None
-    others = [(other, judge.replica_bill(facts, other)) for other in (plan, question.base.plan)]
-    candidates, beside, (present, off) = _judge_beside(question, others, judge.weigh)
-    return advise(request, candidates, beside, what_if=False), Estimates(present, off)
+    questions: dict[int, tuple[judge.PlanQuestion, judge.Others]] = {}
+    for i, (request, plan) in enumerate(asked):
+        with suppress(AdvisorError):  # which `recommend` raises
+            one = judge.candidate_plans(facts_for_request(request))
+            billed = [(p, judge.replica_bill(one.facts, p)) for p in (plan, one.base.plan)]
+            questions[i] = one, billed
+    turns = judge.judge_beside([*questions.values()], judge.weigh)
+    judged = dict(zip(questions, turns, strict=True))
 
+    def take_turn(i: int) -> tuple[Advice, list[Estimate]]:
+        if i not in judged:
+            return recommend(asked[i][0]), []
+        candidates, beside, estimates = judged[i]()
+        return advise(asked[i][0], candidates, beside, what_if=False), estimates
 
-class Estimates(NamedTuple):
-    """What is expected of a plan that runs already, and of the one without speculation."""
-
-    present: Estimate
-    off: Estimate
+    return [partial(take_turn, i) for i in range(len(asked))]
 
 
 def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...], Beside]:
     """The candidates of a question, and what was asked beside their estimates."""
     facts, others = question.facts, rivals.plans(question)
-    candidates, beside, estimates = _judge_beside(question, others, judge.judge)
+    candidates, beside, estimates = judge.judge_beside([(question, others)], judge.judge)[0]()
     priced = [(plan, row) for (plan, _), row in zip(others, estimates, strict=True)]
     fixed = [c for c in candidates if not verifies_adaptively(c.plan)]
     return candidates, beside._replace(rival=partial(rivals.explain, facts, fixed, priced))
-
-
-def _judge_beside(
-    question: judge.PlanQuestion, others: Sequence[tuple[Plan, MemoryBill]], judging: adaptive.Judge
-) -> tuple[tuple[Candidate, ...], Beside, list[Estimate]]:
-    """The candidates, what was asked beside their estimates, and the estimates of other plans."""
-    estimates, beside = judge.estimate_beside(question, others)
-    first, last = len(question.plans), len(question.plans) + len(others)
-    candidates, third = judge.judge_plans(
-        question, [*estimates[:first], *estimates[last:]], judging
-    )
-    return candidates, beside._replace(adaptive=third.said), estimates[first:last]
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:

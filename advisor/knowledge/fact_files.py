@@ -23,7 +23,7 @@ from advisor.domain.nouns import (
 from advisor.domain.paths import knowledge_dir, read_data
 from advisor.domain.printable import printable
 from advisor.knowledge.drafters import odd
-from advisor.knowledge.names import architecture_among, bare_key, key_of, squeeze
+from advisor.knowledge.names import architecture_among, key_of, squeeze
 
 MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
 TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": Quant}
@@ -185,7 +185,7 @@ def claims(table: Table) -> tuple[dict[str, str], list[NameClash]]:
     clashes: dict[tuple[str, str, str], NameClash] = {}
     for ident, entry in table.items():
         for name in (ident, *entry.get("aliases", ())):
-            for form in (key_of(name), bare_key(name)):
+            for form in (key_of(name), key_of(name).replace(".", "")):
                 holder = keys.setdefault(form, ident)
                 if ident not in (holder, name):
                     clashes[name, holder, ident] = NameClash(name, holder, ident)

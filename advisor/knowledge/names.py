@@ -20,11 +20,6 @@ def key_of(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "", name[:MAX_NAME].lower()).strip(".")
 
 
-def bare_key(name: str) -> str:
-    """As key_of, without dots ("qwen3.6" -> "qwen36")."""
-    return key_of(name).replace(".", "")
-
-
 def find_name(name: str, keys: Mapping[str, str]) -> str | None:
     """Id of a name, of the only near spelling at last; digits must agree, as in 3080 and 3090."""
     key = key_of(name)

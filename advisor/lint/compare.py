@@ -6,7 +6,8 @@ that differs in whatever else the two plans differ (prefix caching, CUDA graphs,
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.advice.decide import UNLISTED, UNPRICED
@@ -17,11 +18,11 @@ from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.host_memory import host_layers
 from advisor.perf.sizes import device
-from advisor.prediction import estimates
 
 if TYPE_CHECKING:
-    from advisor.advice.recommend import Estimates
-    from advisor.domain.nouns import Advice
+    from advisor.advice.recommend import Answered
+
+    Prices = Mapping[tuple[Request, Plan], Answered]
 
 _FIELDS = (
     *("method", "k", "k_schedule", "prefix_caching", "max_num_seqs", "max_num_batched_tokens"),
@@ -31,20 +32,28 @@ _FIELDS = (
 _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 
-def change_for(one: CheckedLaunch) -> Change | None:
+def price(launches: Iterable[CheckedLaunch], drafter: str | None = None) -> Prices:
+    """The questions of many launches in one batch, each once: many differ in ports alone."""
+    from advisor.advice.recommend import recommend_beside  # start-up: only with a load given
+
+    known = (one for one in launches if one.facts.hardware and one.facts.model)
+    asked = [*dict.fromkeys(_question(one, drafter) for one in known)]
+    return {key: cache(turn) for key, turn in zip(asked, recommend_beside(asked), strict=True)}
+
+
+def change_for(one: CheckedLaunch, prices: Prices) -> Change | None:
     """Ask `recommend` about the launch's own model, quantisation and engine. None where the model
     is not known. Another drafter than the file's is advised only where it is priced faster, than
     the file as it stands and than its drafter set as `recommend` would set it.
     """
-    facts = one.facts
-    if facts.hardware is None or facts.model is None:
+    if one.facts.hardware is None or one.facts.model is None:
         return None
-    change, method = _ask(one)
+    change, method = _ask(one, prices or price([one]))
     own = one.plan.method
     if own == "none" or method in (own, "none") or not change.ratios:
         return change
     speed = dict(change.ratios).get("output_tok_s", 1.0)
-    kept, kept_method = _ask(one, own)
+    kept, kept_method = _ask(one, price([one], own), own)
     if kept_method == own and dict(kept.ratios).get("output_tok_s", 0.0) >= speed:
         return kept
     if speed > 1:
@@ -52,18 +61,11 @@ def change_for(one: CheckedLaunch) -> Change | None:
     return Change("keep", why=f"{method} is priced at {speed_text('output_tok_s', speed)}")
 
 
-@lru_cache(maxsize=256)  # many files of a folder differ in names and ports alone
-def _advice(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:
-    from advisor.advice.recommend import recommend_beside  # start-up: only with a load given
-
-    return recommend_beside(request, plan)
-
-
-def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
+def _ask(one: CheckedLaunch, prices: Prices, drafter: str | None = None) -> tuple[Change, str]:
     """What `recommend` would change, of all methods or of one, and the method that it chooses."""
     try:
-        plan = one.plan.model_copy(update={"port": None})
-        advice, beside = _advice(_request(one, drafter), plan)
+        advice, beside = prices[_question(one, drafter)]()
+        present, off = beside or (None, None)
     except AdvisorError as error:
         return Change("none", problem=str(error)), "none"
     if advice.candidate is None and (gain := _own_drafter(one)):
@@ -71,8 +73,8 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     if advice.decided_by == UNLISTED and one.facts.model:  # what the file drafts with may be there
         return Change("none", problem=methods.unlisted_words(advice.facts, one.facts.model)), "none"
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
-    new = advice.estimate if wanted is not advice.plan_off else beside and beside.off
-    ratios = _ratios(one, beside and beside.present, new)
+    new = advice.estimate if wanted is not advice.plan_off else off
+    ratios = _ratios(one, present, new)
     against = advice.decision != "measure" and any(
         name == "output_tok_s" and ratio < 1 for name, ratio in ratios
     )
@@ -90,19 +92,16 @@ def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
     facts, plan = one.facts, one.plan
     # a variable may say over how many devices the launch is spread
     spread = any(flag.unresolved and flag.name.endswith(_RANKS) for flag in one.launch.flags)
-    if plan.method == "none" or spread or one.not_taken or is_unmeasured(plan):
-        return None
+    if plan.method == "none" or spread or one.not_taken or plan.k > MOST_K:
+        return None  # a longer draft than any that was measured is not priced either
     if facts.hardware is None or facts.concurrency is None or facts.shape is None:
         return None
+    from advisor.advice.judge import estimate_plans  # start-up: only with a load given
+
     try:
-        return estimates.estimate(facts, [plan])[0]
+        return estimate_plans(facts, [plan])[0]
     except AdvisorError:
         return None
-
-
-def is_unmeasured(plan: Plan) -> bool:
-    """Whether the draft is longer than any that was measured: nothing prices it."""
-    return plan.k > MOST_K
 
 
 def _own_drafter(one: CheckedLaunch) -> str:
@@ -113,14 +112,13 @@ def _own_drafter(one: CheckedLaunch) -> str:
     if expected is None or expected.output_tok_s.speedup.p50 <= 1:
         return ""
     told = expected.output_tok_s.speedup
-    span = f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f})"
     return (
-        f"no other is known for this model, and {one.plan.method} is expected to give {span} "
-        "output tok/s against none"
+        f"no other is known for this model, and {one.plan.method} is expected to give "
+        f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f}) output tok/s against none"
     )
 
 
-def _request(one: CheckedLaunch, drafter: str | None = None) -> Request:
+def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, Plan]:
     facts = one.facts
     asked: dict[str, Any] = {
         "hardware": facts.hardware.id if facts.hardware else "",
@@ -137,7 +135,8 @@ def _request(one: CheckedLaunch, drafter: str | None = None) -> Request:
         "output_tokens": facts.output_tokens,
         "workload": facts.workload,
     }
-    return Request(**{name: value for name, value in asked.items() if value is not None})
+    known = {name: value for name, value in asked.items() if value is not None}
+    return Request(**known), one.plan.model_copy(update={"port": None})
 
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
@@ -158,7 +157,7 @@ def _ratios(
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices
-    if old is None or new is None or is_unmeasured(one.plan):
+    if old is None or new is None or one.plan.k > MOST_K:
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):

@@ -72,9 +72,8 @@ def apply_edits(
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
-    if one.start == one.end or other.start == other.end:
-        return one.start == other.start or (one.start < other.end and other.start < one.end)
-    return one.start < other.end and other.start < one.end
+    empty = one.start == one.end or other.start == other.end
+    return (one.start < other.end and other.start < one.end) or (empty and one.start == other.start)
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:

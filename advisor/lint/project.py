@@ -68,22 +68,18 @@ def with_settings(asked: Judging, path: str) -> Judging:
 
 def _rows(folder: str, path: str) -> Iterator[Mapping[str, Any]]:
     """The settings for a file, those of its path before the general ones."""
+    from fnmatch import fnmatchcase  # start-up: only with settings by path
+
     for _ in range(MAX_LEVELS):
         if (found := _read(folder)) is not None:
             name = os.path.relpath(path, folder).replace(os.sep, "/")
-            paths = [row for glob, row in found.get(_PATHS, {}).items() if _matches(name, glob)]
+            paths = [row for glob, row in found.get(_PATHS, {}).items() if fnmatchcase(name, glob)]
             yield from (*reversed(paths), found)
             return
         above = os.path.dirname(folder)
         if above == folder or os.path.exists(os.path.join(folder, ".git")):
             return
         folder = above
-
-
-def _matches(name: str, glob: str) -> bool:
-    from fnmatch import fnmatchcase  # start-up: only with settings by path
-
-    return fnmatchcase(name, glob)
 
 
 @cache

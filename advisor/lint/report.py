@@ -30,6 +30,9 @@ class Given(NamedTuple):
     engine_version: str | Mapping[str, str] | None = None
 
 
+FAILED = "failed"  # of a comparison: the program itself
+
+
 class Change(NamedTuple):
     """The recommendation beside the launch. `ratios`: new / present p50, above 1 is faster."""
 
@@ -149,6 +152,9 @@ class Report(NamedTuple):
         for one in self.files:
             failures += [Failure(one.file, one.kind, one.error)] if one.error else []
             failures += one.not_checked
+        for launch, *_, change in self.launches:
+            if change is not None and change.decision == FAILED:
+                failures.append(Failure(launch.file, "not compared", change.problem, launch.line))
         return tuple(failures)
 
     @property
@@ -218,13 +224,6 @@ _IGNORE = lazy_re(
 LEAST = 3  # alike from so many on
 
 
-class SharedFinding(NamedTuple):
-    """A finding, and the lines of the others that say the same."""
-
-    finding: Finding
-    also: tuple[int, ...]
-
-
 def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
     """The findings without those that the file answers elsewhere: shared memory that is given in
     another part of it, services of which a profile starts one at a time.
@@ -236,18 +235,20 @@ def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in kept if finding.code not in answered]
 
 
-def merge_repeats(findings: Sequence[Finding]) -> list[SharedFinding]:
-    """The findings in their order, those that say the same of several places of a file as one."""
+def merge_repeats(findings: Sequence[Finding]) -> list[tuple[Finding, list[int]]]:
+    """The findings in their order, those that say the same of several places of a file as one with
+    the lines of the others.
+    """
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         groups.setdefault(_key(finding), []).append(finding)
-    told: list[SharedFinding] = []
+    told: list[tuple[Finding, list[int]]] = []
     for finding in findings:
-        group = groups[_key(finding)]
-        if len(group) < LEAST:
-            told.append(SharedFinding(finding, ()))
-        elif finding is group[0]:
-            told.append(SharedFinding(finding, tuple(sorted({one.line for one in group[1:]}))))
+        first, *others = groups[_key(finding)]
+        if len(others) + 1 < LEAST:
+            told.append((finding, []))
+        elif finding is first:
+            told.append((finding, sorted({one.line for one in others})))
     return told
 
 
@@ -285,13 +286,10 @@ def drop_ignored(
             before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
             if not before.strip("#;/- \t") or before.upper() in ("REM", "::"):
                 lines.setdefault(line + 1, set()).update(codes)
-    starts = sorted(launch.line for launch in launches)
-    return [finding for finding in findings if not _is_ignored(finding, whole, lines, starts)]
 
+    def is_ignored(finding: Finding) -> bool:
+        begun = [launch.line for launch in launches if launch.line <= finding.line]
+        at = lines.get(finding.line, set()) | lines.get(max(begun, default=finding.line), set())
+        return any(finding.code.startswith(x) or finding.slug.upper() == x for x in whole | at)
 
-def _is_ignored(
-    finding: Finding, whole: set[str], lines: dict[int, set[str]], starts: Sequence[int]
-) -> bool:
-    begun = max((line for line in starts if line <= finding.line), default=finding.line)
-    codes = whole | lines.get(finding.line, set()) | lines.get(begun, set())
-    return any(finding.code.startswith(code) or finding.slug.upper() == code for code in codes)
+    return [finding for finding in findings if not is_ignored(finding)]

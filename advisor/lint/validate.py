@@ -19,6 +19,8 @@ from advisor.knowledge import heads
 from advisor.knowledge import store as knowledge
 from advisor.lint.project import Judging, with_settings
 from advisor.lint.report import (
+    FAILED,
+    Change,
     CheckedLaunch,
     Failure,
     FileReport,
@@ -74,9 +76,9 @@ def validate(
         is_text = "\n" in source or (" " in source and not os.path.exists(source))
         text = source if is_text else None
     asked = Judging(given, select, ignore)
-    check = partial(_check_path, asked=asked, changes=changes, project=project)
+    check = partial(_check_paths, asked=asked, changes=changes, project=project)
     if text is not None:
-        return check(name, text=text)
+        return check((name,), text=text)
     paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
     if not paths:
         raise AdvisorError("no file given: pass a path, or - for standard input")
@@ -85,14 +87,15 @@ def validate(
     return merge_reports(_map(check, files, jobs))
 
 
-def _map(check: Callable[[str], Report], files: Sequence[str], jobs: int) -> list[Report]:
+def _map(check: Callable[[Sequence[str]], Report], files: Sequence[str], jobs: int) -> list[Report]:
     """The reports in the order of the files; by several processes where that pays."""
     if jobs < 2 or len(files) < LEAST_FILES:
-        return list(map(check, files))
+        return [check(files)]
     from concurrent.futures import ProcessPoolExecutor  # start-up: only for many files
 
+    size = -(-len(files) // (2 * jobs))
     with ProcessPoolExecutor(jobs) as pool:
-        return list(pool.map(check, files, chunksize=8))
+        return list(pool.map(check, [files[i : i + size] for i in range(0, len(files), size)]))
 
 
 def expand(paths: Iterable[str]) -> Iterable[str]:
@@ -112,32 +115,34 @@ def expand(paths: Iterable[str]) -> Iterable[str]:
                 yield os.path.join(folder, name)
 
 
-def read_one(path: str, given: Given) -> FileRead:
-    """Read one file, or standard input for "-"."""
-    if path == "-":
-        return read_bytes(sys.stdin.buffer.read(5_000_001), "-", version=given.engine_version)
-    return read_path(path, version=given.engine_version)
-
-
-def _check_path(
-    path: str,
+def _check_paths(
+    paths: Sequence[str],
     asked: Judging,
     changes: bool,
     project: bool,
     text: str | None = None,
     alone: bool = False,
 ) -> Report:
-    """Read and judge one file, or a text of that name."""
-    if project:
-        asked = with_settings(asked, path)
+    """Read and judge files, or a text of that name."""
+    report = merge_reports([_check_path(path, asked, project, text, alone) for path in paths])
+    return with_changes(report) if changes and asked.given.hw else report
+
+
+def _check_path(path: str, asked: Judging, project: bool, text: str | None, alone: bool) -> Report:
+    asked = with_settings(asked, path) if project else asked
     version = asked.given.engine_version
-    if text is not None:
-        read: FileRead | str = read_text(text, path, version=version)
-    else:
-        read = fence(partial(read_one, path, asked.given), alone)
-    if isinstance(read, str):
-        return Report(files=(FileReport(path, error=read),))
-    return check_launch(read, *asked, changes=changes)
+
+    def read() -> FileRead:
+        if text is not None:
+            return read_text(text, path, version=version)
+        if path == "-":
+            return read_bytes(sys.stdin.buffer.read(5_000_001), "-", version=version)
+        return read_path(path, version=version)
+
+    found = fence(read, alone or text is not None)
+    if isinstance(found, str):
+        return Report(files=(FileReport(path, error=found),))
+    return check_launch(found, *asked)
 
 
 def check_launch(
@@ -145,13 +150,12 @@ def check_launch(
     given: Given,
     select: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
-    changes: bool = False,
 ) -> Report:
     """Judge every launch of one file. Raises AdvisorError for unknown hardware and rules."""
     if given.hw:
         knowledge.hardware(given.hw)
     tuple(select_rows(select, ignore))
-    judge = partial(_judge, given=given, select=select, ignore=ignore, changes=changes)
+    judge = partial(_judge, asked=Judging(given, select, ignore))
     report = fence(partial(_check_file, read, judge))
     if isinstance(report, str):
         about = FileReport(read.source.name, read.form, len(read.launches), error=report)
@@ -170,10 +174,10 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
         judged = fence(partial(judge, launch, siblings))
         if isinstance(judged, str):
             failed.append(Failure(read.source.name, "not checked", judged, launch.line))
-            continue
-        told.append(judged[0])
-        findings += judged[1]
-        skipped += judged[2]
+        else:
+            told.append(judged[0])
+            findings += judged[1]
+            skipped += judged[2]
     findings = fair(read, findings)
     kept = drop_ignored(read, launches, findings)
     about = FileReport(
@@ -196,27 +200,36 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
 def _judge(
     launch: Launch,
     siblings: tuple[Launch, ...],
-    given: Given,
-    select: Sequence[str] | None,
-    ignore: Sequence[str] | None,
-    changes: bool,
+    asked: Judging,
 ) -> _Judged:
-    """What the rules say of one launch, and what `recommend` would change."""
-    one = understand(launch, given)
+    """What the rules say of one launch."""
+    one = understand(launch, asked.given)
     plan = one.plan
     if plan.method == "none" and plan.k:  # nothing is drafted
         plan = plan.model_copy(update={"k": 0})
     case = Case.model_construct(
         facts=one.facts, plan=plan, estimate=None, launch=launch, siblings=siblings
     )
-    findings, skipped = rules.check(case, select, ignore)
-    if given.hw and given.concurrency and one.not_taken:
+    findings, skipped = rules.check(case, asked.select, asked.ignore)
+    if asked.given.hw and asked.given.concurrency and one.not_taken:
         skipped = (*skipped, Skipped("estimate", one.not_taken, launch.file))
-    elif given.hw and changes:
-        from advisor.lint import compare  # start-up: only with hardware given
-
-        one = one._replace(change=compare.change_for(one))
     return one, findings, skipped
+
+
+def with_changes(report: Report) -> Report:
+    """The report with what `recommend` would change in each launch that a server starts with."""
+    from advisor.lint import compare  # start-up: only with hardware given
+
+    prices = fence(partial(compare.price, [one for one in report.launches if not one.not_taken]))
+    batch = {} if isinstance(prices, str) else prices  # each is asked alone, where one fails
+
+    def compare_one(one: CheckedLaunch) -> CheckedLaunch:
+        change = fence(partial(compare.change_for, one, batch))
+        failed = Change(FAILED, problem=change) if isinstance(change, str) else change
+        return one._replace(change=failed)
+
+    told = (one if one.not_taken else compare_one(one) for one in report.launches)
+    return report._replace(launches=tuple(told))
 
 
 def fence(call: Callable[[], T], alone: bool = False) -> T | str:

@@ -15,6 +15,7 @@ from advisor.advice.adaptive import SURE
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import table
 from advisor.prediction.estimates import Ratio, ratio_at
+from tests.advice.test_same_numbers import medians, read_back
 
 NOISE = log(1.02)
 PAGE = Path(__file__).parents[2] / "docs/research/adaptive.md"
@@ -111,6 +112,8 @@ def test_crossing_of_deepseek_v4_on_mi355x(requests: int, adaptive: bool) -> Non
     assert verifies_adaptively(answer.candidate) is adaptive
     assert ('"enable_adaptive_verification":true' in answer.launch_on.text) is adaptive
     assert any("Adaptive verification" in reason.text for reason in answer.reasons)
+    # and `validate` expects of the launch what was said of it
+    assert medians(read_back(answer)) == pytest.approx(medians(answer.estimate), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -187,12 +187,12 @@ def judge(read: FileRead, given: Given = GIVEN) -> None:
     """
     from advisor.domain.printable import json_text
     from advisor.lint import fixes
-    from advisor.lint.validate import check_launch
+    from advisor.lint.validate import check_launch, with_changes
     from advisor.render.findings.hosts import report_github, report_sarif
     from advisor.render.findings.json_out import report_json
     from advisor.render.findings.text import report_text
 
-    report = check_launch(read, given, changes=True)
+    report = with_changes(check_launch(read, given))
     assert not report.failures, report.failures[0].text
     change = fixes.apply_edits(read.source, report.findings, unsafe=True)
     shown = [

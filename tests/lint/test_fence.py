@@ -8,16 +8,17 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
 
 from advisor import engines, rules
+from advisor.advice import judge as judging
 from advisor.cli.validate import validate as command
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.perf import memory
-from advisor.prediction import estimates
 from advisor.render.findings.json_out import report_json
 
 lint = importlib.import_module("advisor.lint.validate")
@@ -91,20 +92,14 @@ def test_more_devices_in_all_than_there_can_be() -> None:
 
 
 def test_the_work_does_not_grow_with_a_number_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    real = memory.max_requests
-
-    def count(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return real(*arguments)
-
-    monkeypatch.setattr(memory, "max_requests", count)
     work = []
     for k in (1_000, 100_000):
-        calls.clear()
+        count = Mock(wraps=memory.max_requests)
+        monkeypatch.setattr(memory, "max_requests", count)
         text = HEADS["vllm"].replace(":2}", f":{k}}}")
         validate(text=text, hw="h100", concurrency=512, ctx=2048)
-        work.append(len(calls))
+        work.append(count.call_count)
+        monkeypatch.undo()
     assert 0 < work[1] == work[0] < 50
 
 
@@ -165,6 +160,15 @@ def test_a_failure_of_a_launch_is_a_line(
         assert "one.sh,line=2::not checked" in shown
 
 
+def test_a_comparison_that_fails_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Callable[..., Any] = judging.candidate_plans
+    plans = Mock(side_effect=lambda x, *more: 1 / 0 if x.model.id == "qwen3-8b" else real(x, *more))
+    monkeypatch.setattr(judging, "candidate_plans", plans)
+    report = judge(HEADS["sglang"] + "\n" + BROKEN)
+    (failed,), (good, _) = report.failures, report.launches
+    assert failed.line == 2 and "ZeroDivisionError" in failed.text and good.change.fields
+
+
 def test_a_failure_in_reading_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("bad.sh", "good.sh"):
         (tmp_path / name).write_text(OTHERS)
@@ -207,18 +211,13 @@ FILES = "\n".join(HEADS.values()) + f"\n{HEADS['vllm']} --tensor-parallel-size 0
 def test_a_launch_is_priced_where_it_is_asked_for_and_alone(
     fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., Any] = estimates.estimate
-
-    def price(facts: Any, plans: Any) -> Any:
-        calls.append(plans[0].engine)
-        return real(facts, plans) if plans[0].engine != fails else 1 / 0
-
-    calls: list[str] = []
-    monkeypatch.setattr(estimates, "estimate", price)
+    real: Callable[..., Any] = judging.estimate_plans
+    price = Mock(side_effect=lambda *x: real(*x) if x[1][0].engine != fails else 1 / 0)
+    monkeypatch.setattr(judging, "estimate_plans", price)
     report = validate(text=FILES, name="a.sh", hw="h100", concurrency=4, ctx=2048)
-    assert not calls  # no finding needs one
+    assert not price.called  # no finding needs one
     told = report_json(report)
-    assert calls == list(HEADS)
+    assert [call.args[1][0].engine for call in price.call_args_list] == list(HEADS)
     priced = [one["engine"] for one in told["launches"] if "estimate" in one]
     assert priced == [engine for engine in HEADS if engine != fails]
     lost = [one["needs"][0] for one in told["skipped"] if "ZeroDivisionError" in one["needs"][0]]

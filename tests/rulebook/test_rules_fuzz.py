@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor import engines, rules
 from advisor.domain.nouns import Case
 from advisor.lint.report import Given
-from advisor.lint.validate import check_launch, understand
+from advisor.lint.validate import check_launch, understand, with_changes
 from advisor.readers import read_text
 
 HEADS = {"vllm": "vllm serve Qwen/Qwen3.6-35B-A3B-FP8",
@@ -53,5 +53,5 @@ def test_rules_take_any_option(engine: str, data: st.DataObject) -> None:
         for asked in (Given(engine_version=version), loaded):
             told = understand(launch, asked)
             rules.check(Case(facts=told.facts, plan=told.plan, launch=launch))
-    report = check_launch(read, loaded, changes=True)
+    report = with_changes(check_launch(read, loaded))
     assert not report.failures

@@ -5,8 +5,6 @@ from itertools import groupby
 from math import log, prod
 from operator import itemgetter
 
-import numpy as np
-
 from advisor.advice.decide import crowds
 from advisor.advice.plans.placement import Layout
 from advisor.advice.wording import whole_percent
@@ -35,26 +33,26 @@ Case = tuple[Facts, Plan]
 
 
 class Beside(NamedTuple):
-    """What a batch is asked beside its plans (the loads of measured runs) and what it said of
-    them; with the layouts, and what else is published (`rivals.explain`).
+    """What a batch was asked beside its plans (the loads of measured runs, of all its questions)
+    and what it said of them; with the layouts, and what else is published (`rivals.explain`).
     """
 
     facts: Facts
     layouts: Sequence[Layout]
     loads: Sequence[Case]
-    medians: Medians = Medians(np.empty(0), {})
+    medians: Medians
     rival: Callable[[Candidate], Reason | None] = lambda _: None
     adaptive: Reason | None = None  # what is said of adaptive verification
-
-    def points(self) -> arrays.Points | None:
-        """The loads of measured runs as points; None where nothing is asked."""
-        by_facts = groupby(self.loads, key=itemgetter(0))
-        asked = [(facts, [plan for _, plan in row]) for facts, row in by_facts]
-        return from_questions(asked) if asked else None
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step and the gain of each metric of one plan under a measured load."""
         return self.medians.at(self.loads.index((facts, plan)))
+
+
+def points_of(loads: Sequence[Case]) -> arrays.Points | None:
+    """The loads of measured runs as points; None where nothing is asked."""
+    asked = [(f, [plan for _, plan in row]) for f, row in groupby(loads, key=itemgetter(0))]
+    return from_questions(asked) if asked else None
 
 
 def towards(facts: Facts, row: Evidence, plan: Plan) -> tuple[Case, ...]:

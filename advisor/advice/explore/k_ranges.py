@@ -174,7 +174,7 @@ def _with_ranges(group: Sequence[LoadFacts], plan: Plan, rows: tuple[KRange, ...
     for row in group:
         own = next((p.plan for p in row.load.points if p.method == plan.method), plan)
         questions.append((row.facts, [own.replace(k=most, k_schedule=rows)], ()))
-    pairs = zip(group, judge.estimate_questions(questions), strict=True)
+    pairs = zip(group, judge.estimate_questions(questions)[0], strict=True)
     gains = [decide.goal_interval(later()[0], row.facts.aim) for row, later in pairs]
     return [log(max(gain.p50, 1e-6)) for gain in gains]
 

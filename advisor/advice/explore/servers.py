@@ -113,7 +113,7 @@ def estimate_servers(drafts: Sequence[ServerDraft], mix: WorkMix) -> list[Server
     for draft in drafts:
         bills = draft.question.bills if draft.question.plans else ()
         questions += [(facts, draft.plans, bills) for facts in (*draft.each, *draft.single)]
-    written = iter(judge.estimate_questions(questions))
+    written = iter(judge.estimate_questions(questions)[0])
     results = []
     for draft in drafts:
         each = [next(written)() for _ in draft.each]

@@ -13,7 +13,6 @@ from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Facts, Goal, Plan, Request
 from advisor.domain.sourced import sourced
-from advisor.prediction import estimates
 from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun, ResultModel
@@ -178,7 +177,7 @@ def _step(
     with suppress(AdvisorError):
         if setting.request is not None and setting.k is not None:
             facts, plan, _ = question(setting.request, setting)
-            estimate = estimates.estimate(facts, [plan])[0]
+            estimate = judge.estimate_plans(facts, [plan])[0]
             length, speedup = estimate.accepted_length, estimate.tpot_ms.speedup
             expected = {
                 "expected_tokens": (length.p10, length.p50, length.p90),
@@ -199,7 +198,7 @@ def _next(
     try:
         facts, _, others = question(request, setting)
         plans = [plan, *(other for other in others if other.k != plan.k)]
-        rows = estimates.estimate(facts, plans)
+        rows = judge.estimate_plans(facts, plans)
     except AdvisorError:
         return None
     weights = dict(zip(METRICS, GOAL_WEIGHTS[setting.goal], strict=True))

@@ -11,7 +11,6 @@ from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import METRICS_FLAG
-from advisor.prediction import estimates
 from advisor.readers.exchange import BadAnswer
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
@@ -99,7 +98,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
     try:
         question = judge.candidate_plans(facts_for_request(request))
         plans = [plan for plan in question.plans if plan.method == known.method]
-        expected = estimates.estimate(question.facts, plans) if plans else []
+        expected = judge.estimate_plans(question.facts, plans)
     except AdvisorError as error:
         return WatchWord("unknown", (*why, str(error)))
     if not expected:

@@ -55,9 +55,9 @@ def place(finding: Finding) -> str:
     return ":".join(str(part) for part in parts if part)
 
 
-def _by_fix(report: Report, verbose: bool) -> list[tuple[Finding, list[Finding], tuple[int, ...]]]:
+def _by_fix(report: Report, verbose: bool) -> list[tuple[Finding, list[Finding], list[int]]]:
     """The findings, each with those of no more weight that ask for the very same edits."""
-    rows: list[tuple[Finding, list[Finding], tuple[int, ...]]] = []
+    rows: list[tuple[Finding, list[Finding], list[int]]] = []
     first: dict[tuple[str, tuple[Edit, ...]], tuple[Finding, list[Finding]]] = {}
     for finding, also in merge_repeats(report.findings):
         edits = () if finding.fix is None or verbose or also else finding.fix.edits

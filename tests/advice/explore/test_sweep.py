@@ -4,6 +4,7 @@ import random
 import re
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from effort import at_most
@@ -92,16 +93,10 @@ def test_five_k_at_twenty_loads_cost_little() -> None:
 
 
 def test_one_call_estimates_all_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    whole = estimates.predict_batch
-
-    def count(cases: Any, *more: Any) -> Any:
-        calls.append(len(cases))
-        return whole(cases, *more)
-
+    count = Mock(wraps=estimates.predict_batch)
     monkeypatch.setattr(estimates, "predict_batch", count)
     curves(concurrency=[1, 4, 16, 64], k=[0, 1, 2, 3])
-    assert calls == [12]
+    assert [len(call.args[0]) for call in count.call_args_list] == [12]
 
 
 def test_k_alone_is_judged_by_the_same_rule() -> None:
