@@ -130,9 +130,7 @@ def block_of(plan: Plan) -> Plan:
 
 
 def fixed_blocks(plans: Sequence[Plan]) -> list[Plan]:
-    """The fixed blocks whose estimates give those of the plans: their own, and of adaptive ones
-    every shorter one.
-    """
+    """The fixed blocks that give the plans' estimates: their own, all shorter of adaptive ones."""
     every = [plan for plan in plans if not verifies_adaptively(plan)]
     for plan in filter(verifies_adaptively, plans):
         every += [one for one in _shorter(block_of(plan)) if one not in every]

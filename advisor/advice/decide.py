@@ -151,9 +151,7 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
 def _surest(
     candidates: Sequence[Candidate], eligible: Sequence[int], goal: Goal, wanted: Decision
 ) -> int | None:
-    """The plan of least regret whose own posterior gives this decision or better; a sure gain
-    first.
-    """
+    """The plan of least regret whose own posterior decides so or better, a sure gain first."""
     good = DECISIONS[: DECISIONS.index(wanted) + 1]
     estimates = {i: estimate for i in eligible if (estimate := candidates[i].estimate) is not None}
     sure = [i for i, estimate in estimates.items() if _by_estimate(estimate, goal) in good]

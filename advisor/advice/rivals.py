@@ -44,9 +44,7 @@ class Rival(NamedTuple):
 
 
 def plans(question: PlanQuestion) -> list[tuple[Plan, MemoryBill]]:
-    """The plans that fit of other methods, where the model's own head is the default, with bills of
-    a replica.
-    """
+    """The plans of other methods that fit beside a default head, with bills of a replica."""
     facts, base = question.facts, question.base.plan
     if drafters.asked_method(facts) or methods.methods(facts) != ("mtp",) or not question.plans:
         return []

@@ -222,9 +222,7 @@ def _kind(name: str) -> Any:
 def click_options(
     rows: Mapping[str, OptionRow], flags: str = "", *, defaults: bool = True
 ) -> Option:
-    """These options (all, if none is named), in the order of the help. Without `defaults` what is
-    not told is None.
-    """
+    """These options (all, if none is named); without `defaults` what is not told is None."""
     return with_options(*(_click(rows[x], defaults) for x in flags.split() or rows))
 
 

@@ -1,6 +1,4 @@
-"""`advisor recommend`, `advisor compose`, `advisor schema`: a question in, an answer out in the
-form asked for.
-"""
+"""`advisor recommend`, `compose`, `schema`: a question in, an answer out in the form asked for."""
 
 import os
 import sys

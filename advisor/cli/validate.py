@@ -1,6 +1,4 @@
-"""`advisor validate`: check the serving configuration that people already run, then print the
-findings, show a diff or fix.
-"""
+"""`advisor validate`: check a serving configuration; print the findings, show a diff or fix."""
 
 import os
 import sys

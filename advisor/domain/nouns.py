@@ -138,9 +138,7 @@ class Interval(Frozen):
 
 
 class MetricEstimate(Frozen):
-    """`speedup` against the same plan without speculation; not `predictable`: neither sign nor size
-    is known.
-    """
+    """`speedup` against the plan without speculation; not `predictable`: sign and size unknown."""
 
     speedup: Interval
     predictable: bool = True

@@ -43,9 +43,7 @@ class _Made(NamedTuple):
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class Record:
-    """As what `@dataclass(eq=False)` makes; arguments are not counted. Defaults stay the class's
-    attributes.
-    """
+    """As `@dataclass(eq=False)`; arguments are not counted, defaults stay the class's."""
 
     _names: ClassVar[tuple[str, ...]]
     _made: ClassVar[dict[str, Callable[[], Any]]]

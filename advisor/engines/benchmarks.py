@@ -74,9 +74,7 @@ def command(
 
 
 def prompt_line(engine: str, text: str, output: int) -> str:
-    """A prompt as a line of the client's file (custom datasets of vLLM 0.19.1 to 0.33.0 and SGLang
-    0.5.23).
-    """
+    """A prompt as the client's file has it (custom data, vLLM 0.19.1 to 0.33.0, SGLang 0.5.23)."""
     if engine == "sglang":  # which counts the tokens of the answer that the file has
         turns = [
             {"role": "user", "content": text},

@@ -1,6 +1,4 @@
-"""Which accelerator is in this machine, by nvidia-smi, rocm-smi or sysctl; memory in GiB, as
-vendors mean "24 GB".
-"""
+"""Which accelerator this machine has (nvidia-smi, rocm-smi, sysctl); memory in GiB as "24 GB"."""
 
 import re
 import shutil

@@ -80,8 +80,7 @@ def from_text(text: str) -> Index:
     return Index(*names, groups, tuple(lines[: len(groups)]), dict(head["dates"]))
 
 
-# Many files ask the same. Kept with the index that they are of, so that another one is not
-# answered.
+# Many files ask the same. Kept with the index that they are of: another one is not answered.
 _ANSWERED: dict[tuple[Any, ...], tuple[Index, tuple[Evidence, ...]]] = {}
 _PARSED: dict[int, tuple[Index, list[Pair]]] = {}
 MOST_KEPT = 4096

@@ -43,9 +43,7 @@ def with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def remove_keyword(text: str, edit: Edit) -> Edit | None:
-    """`name=value,` of a call, with its comma, and no line left empty; None for a value that goes
-    on.
-    """
+    """`name=value,` of a call with its comma, no line left empty; None for a longer value."""
     end = edit.end + (text[edit.end : edit.end + 1] in ("'", '"'))
     if not re.match(r"\s*[,)]", text[end:]):
         return None

@@ -1,3 +1,1 @@
-"""Advice or findings -> text, JSON, flags, compose, systemd, Kubernetes, SARIF. Import the module
-of the form you want.
-"""
+"""Advice or findings -> text, JSON, flags, files. Import the module of the form you want."""

@@ -1,6 +1,4 @@
-"""The A/B of an advice: a plan to run, and a script that does the same with the engine's own
-benchmark.
-"""
+"""The A/B of an advice: a plan to run, and a script for the engine's own benchmark."""
 
 from typing import Any
 
@@ -25,9 +23,7 @@ WARM = 2  # warm-up requests for each request in flight
 
 
 def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2), **load: Any) -> BenchPlan:
-    """Both arms at the load of the advice; `load`: turns and rate. Raises AdvisorError where no
-    drafts can be made.
-    """
+    """Both arms at the advice's load; `load`: turns, rate. Raises AdvisorError without drafts."""
     if advice.candidate is None or advice.launch_on is None:
         raise AdvisorError("there is nothing to compare: no way to draft is known for this setting")
     facts, plan = advice.facts, advice.plan

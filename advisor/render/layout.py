@@ -32,9 +32,7 @@ def heading(text: str, color: str | None = None) -> StyledLine:
 
 
 class Paper:
-    """What is written on: `width` in characters, at least 40; whether it takes colours, and more
-    than ASCII.
-    """
+    """What is written on: `width` (40 characters or more), colours, more than ASCII."""
 
     def __init__(self, width: int = 80, color: bool = False, unicode: bool = True) -> None:
         self.width, self.color, self.unicode = max(width, MIN_WIDTH), color, unicode

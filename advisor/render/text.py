@@ -51,9 +51,7 @@ def advice_text(
     source_of: SourceLookup | None = None,
     explain: bool = False,
 ) -> str:
-    """The first screen, with `explain` all behind it; `source_of` resolves a source id for the
-    sources at the end.
-    """
+    """The first screen, with `explain` all behind it; `source_of` resolves ids of sources."""
     lines = first_screen(advice, paper)
     return paper.text(
         lines + (details(advice, paper, source_of) if explain else paper.wrap(_more(advice)))

@@ -1,6 +1,4 @@
-"""The part of the text below the first screen: bill, reasons, findings, defaults, evidence,
-runners-up, A/B, sources.
-"""
+"""Below the first screen: bill, reasons, findings, defaults, evidence, runners-up, A/B, sources."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain

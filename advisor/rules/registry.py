@@ -303,9 +303,7 @@ def get_rule(code: str) -> Rule:
 
 
 def parse_doc(doc: str) -> Text:
-    """Split a rule's docstring into summary, Why, Bad and Good. Raises AdvisorError naming what is
-    missing.
-    """
+    """Split a rule's docstring. Raises AdvisorError naming what is missing."""
     import inspect
 
     body = inspect.cleandoc(doc)

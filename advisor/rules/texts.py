@@ -1,6 +1,4 @@
-"""Rules as text: one rule in full, all rules as a list. Everything comes from the declarations,
-nothing is repeated.
-"""
+"""Rules as text: one rule in full, or all as a list, each thing from its declaration."""
 
 from collections.abc import Iterable, Iterator
 

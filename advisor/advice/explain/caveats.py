@@ -72,9 +72,7 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
 
 
 def open_part(facts: Facts, plan: Plan) -> Reason | None:
-    """What a plan with speculation depends on and no estimate has: --rpc links, memory that is
-    full.
-    """
+    """What a plan's drafts depend on and no estimate has: --rpc links, memory that is full."""
     if plan.method == "none":
         return None
     if any(name == "--rpc" for name, _ in plan.extra):

@@ -77,9 +77,7 @@ class LoadComparison(Frozen):
     arms: tuple[ArmOverLoads, ...]
 
     def ahead(self) -> list[tuple[int, int, str]]:
-        """(first load, last load, label) of the highest median, neighbours joined; `off` where no
-        method gains.
-        """
+        """(first load, last load, label) of the highest median, joined; `off` where none gains."""
         spans: list[tuple[int, int, str]] = []
         for i, load in enumerate(self.loads):
             scores = [arm.score(i) for arm in self.arms]

@@ -125,9 +125,7 @@ def _splits(mix: WorkMix) -> Iterator[tuple[str, Servers]]:
 def _build_layouts(
     mix: WorkMix, whole: servers.ServerDraft, splits: Mapping[str, Servers]
 ) -> list[PlanLayout]:
-    """The layouts with what each class sees, one plain server first; all servers are estimated in
-    one call.
-    """
+    """The layouts as each class sees them, one plain server first, all estimated in one call."""
     drafts = [draft for split in splits.values() if not isinstance(split, str) for draft in split]
     reference, *others = servers.estimate_servers([whole, *drafts], mix)
     build, of_splits = partial(build_layout, mix, reference), iter(others)
@@ -205,9 +203,7 @@ def build_layout(
     title: str,
     rows: Sequence[tuple[ServerResult, int]],
 ) -> PlanLayout:
-    """A layout of servers, each with the candidate that it runs. `reference`: one server for all,
-    against which it gains.
-    """
+    """Servers with the candidates that they run; `reference`: one server for all, the baseline."""
     plain = dict(zip(reference.draft.classes, reference.plain, strict=True))
     results = {
         which: _class_result(mix.classes[which], plain[which], kind, server, place, index)

@@ -1,6 +1,4 @@
-"""The nouns of a sweep. Speed-ups are ratios where above 1 is faster; k = 0 is no speculation; None
-means unknown.
-"""
+"""The nouns of a sweep. Speed-ups above 1 are faster; k = 0 is no speculation; None: unknown."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -100,9 +98,7 @@ class LoadPoint(Frozen):
 
 
 class BreakEven(Frozen):
-    """Where the curve of one k crosses no gain along the first axis (log-interpolated); see
-    `quantile`.
-    """
+    """Where a k's curve crosses no gain along the first axis (log-interpolated), by `quantile`."""
 
     axis: str
     setting: Setting  # the other varied fields

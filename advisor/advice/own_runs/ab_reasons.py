@@ -38,9 +38,7 @@ def why(
     plan: Plan | None,
     goal: Goal,
 ) -> Iterator[str]:
-    """All that explains the gains of one load: `step` as measured and expected, `plan` as far as it
-    is known.
-    """
+    """What explains the gains of one load, by `step` and `plan` as far as they are known."""
     if step and step.tokens_per_step and step.expected_tokens:
         low, _, high = step.expected_tokens
         words = f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to "

@@ -1,6 +1,4 @@
-"""Which repository a launch names: a published quantisation, or the 16 bit weights quantised at
-load.
-"""
+"""Which repository a launch names: a published quantisation, or 16 bit weights to quantise."""
 
 import os
 
@@ -137,9 +135,7 @@ def made_late(facts: Facts) -> bool:
 
 
 def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tuple[Quant, ...]:
-    """Published quantisations beyond those `tried` that run here: the model's own form, then most
-    bits first.
-    """
+    """Published quantisations that run here, without `tried`: the model's own, then most bits."""
     ids = [*dict.fromkeys(row.quant for row in knowledge.checkpoints(model))]
     runs = [
         quant

@@ -1,6 +1,4 @@
-"""How a model can speculate here, with which draft tokens, and whether a plan keeps its prefix
-cache.
-"""
+"""How a model can speculate here, with which draft tokens; whether it keeps the prefix cache."""
 
 import json
 from contextlib import suppress

@@ -13,8 +13,7 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
 
-# Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
-# called.
+# Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 in every GGUF.
 RELEASED = {"gpt-oss": ("mxfp4",)}
 QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the preferred first
 SPARE_LAYERS = sourced(

@@ -40,8 +40,7 @@ SMALL_GB = sourced(32, "GB", "own choice: a consumer card or a small workstation
 SMALL_BUDGET = sourced(
     4096, "tokens", "own choice: half of the usual, which frees activations", "chosen"
 )
-# A unified memory is shared with the system; small cards need all they can give (SD313 warns above
-# 0.96)
+# A unified memory is shared with the system; small cards need all they have (SD313: up to 0.96)
 UNIFIED_SHARE = sourced(0.75, "share", "own choice: a quarter stays with the system", "chosen")
 SMALL_SHARE = sourced(0.95, "share", "published launches on cards of 24 and 32 GB", "assumed")
 USUAL_SHARE = sourced(0.9, "share", "default of vLLM up to 0.19.1 (its catalogue)", "read")
@@ -153,9 +152,7 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
 
 
 def too_old(facts: Facts, what: str, table: str = "model_since") -> str | None:
-    """That the release is known to be older than what it should do with the model (SD239); else
-    None.
-    """
+    """That the release is known to be too old for this of the model (SD239); else None."""
     model, engine = facts.model, facts.engine or ""
     row = first_release(model.id, engine, table) if model is not None else None
     if model is None or row is None or not comes_before(asked_release(facts), row):
@@ -247,9 +244,7 @@ def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
 
 
 def _attends_apart(facts: Facts, split: Split) -> bool:
-    """Whether each rank's attention can keep requests of its own, and that pays: not without MLA
-    (sglang#9308).
-    """
+    """Whether ranks can attend for requests of their own, and it pays: MLA (sglang#9308)."""
     flag = engines.get(facts.engine or "").catalogue.find(DP_ATTENTION, facts.engine_version)
     latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
     inside = split[1] == 1 < split[0] <= facts.load and topology.boards(facts) == 1

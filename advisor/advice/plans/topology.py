@@ -145,9 +145,7 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
 
 
 def split_modes(facts: Facts) -> tuple[str, ...]:
-    """How llama.cpp spreads a model over cards: by layers, or tensors (llama.cpp#23912: even
-    cards).
-    """
+    """How llama.cpp spreads a model: by layers, or tensors (llama.cpp#23912: even cards)."""
     if not gguf_engine(facts.engine or "") or facts.gpus < 2:
         return ()
     known = engines.get(facts.engine or "").catalogue.values(SPLIT_MODE, facts.engine_version)

@@ -56,9 +56,7 @@ def predict_rows(source: Path, target: Path) -> tables.RowCount:
 
 
 def predict_columns(columns: Columns, count: int) -> dict[str, list[Any]]:
-    """The predictions as columns, for a table's columns of `count` cells; a long table part by
-    part, in bounded memory.
-    """
+    """The predictions as columns, for columns of `count` cells; in parts of bounded memory."""
     made: dict[str, list[Any]] = {name: [] for name in predict_table.FIELDS}
     for start in range(0, count, MOST_ROWS):
         part = {name: cells[start : start + MOST_ROWS] for name, cells in columns.items()}
@@ -155,9 +153,7 @@ class RowWords:
     def _ask(
         self, wanted: Sequence[str], of: Sequence[str], loads: Floats, where: Mask | bool = True
     ) -> None:
-        """Write the wanted words where a row lacks them; `of`: its words, `loads`: (N, 3) of the
-        load.
-        """
+        """Write what a row lacks of `wanted`; `of`: its words, `loads`: (N, 3) of the load."""
         parts = [self._words(name) for name in of]
         blank = {name: is_blank(self._words(name)) for name in wanted}
         named = ~is_blank(parts[0]) & ~is_blank(parts[1])

@@ -15,8 +15,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import today
 from advisor.render.forms import FORMS
 
-# one of each kind that people serve with: unified memory, consumer cards, workstations, data
-# centers
+# one of each kind that people serve with: unified memory, consumer cards, workstations, centers
 _HARDWARE = (
     "gb10 strix-halo rtx3090 rtx4090 rtx5090 rtx-pro-6000 l40s a100-80gb h100-sxm h200 b200 mi300x"
 )
@@ -38,9 +37,7 @@ class Cell(NamedTuple):
 def site(
     hardware: Sequence[str] = (), models: Sequence[str] = (), quants: Sequence[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """(path, text) of every file; hardware as it is typed ("2x 3090"). Names are looked up before
-    anything is made.
-    """
+    """(path, text) of every file; hardware as typed ("2x 3090"), all names looked up first."""
     counted = [split_count(name) for name in hardware or HARDWARE]
     boxes = dict.fromkeys((knowledge.hardware(name).id, count or 1) for name, count in counted)
     llms = dict.fromkeys(knowledge.llm(name).id for name in models or MODELS)

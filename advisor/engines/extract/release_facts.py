@@ -15,8 +15,7 @@ from typing import Any
 
 from release_parsers import module  # type: ignore[import-not-found]  # beside this file
 
-# tables of names that vLLM checks only at the start: option -> (modules that have held it, its
-# name)
+# tables of names that vLLM checks only at the start: option -> (modules that held it, its name)
 VLLM_NAMES = {
     "--tool-call-parser": (
         ("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers"),

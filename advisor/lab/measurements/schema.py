@@ -34,9 +34,7 @@ SPEEDUP_TOLERANCE = 0.015  # published ratios are rounded; a larger gap means a 
 
 
 class Problem(NamedTuple):
-    """One reason why a row or a file is rejected. `line` is 1-based, the header is line 1, 0 = the
-    whole file.
-    """
+    """Why a row or file is rejected. `line`: 1 is the header, 0 the whole file."""
 
     file: str
     line: int
@@ -70,9 +68,7 @@ def sha256(path: Path) -> str:
 
 
 def read_csv(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line number, row) of a CSV. Raises AdvisorError where the file has no header or is not
-    UTF-8.
-    """
+    """Yield (line number, row) of a CSV. Raises AdvisorError without a header, or UTF-8."""
     try:
         with (
             open_safely(path, MAX_CSV_BYTES) as stream,
@@ -139,9 +135,7 @@ def _unit_problems(run: Run) -> Iterator[str]:
 
 
 def ratio(arm: Run, off: Run, metric: str) -> float | None:
-    """Speed-up of `arm` against `off` (above 1 is faster, times inverted), None where either value
-    was not published.
-    """
+    """Speed-up of `arm` (above 1 is faster, times inverted), None where a value is missing."""
     on, base = (getattr(run, COLUMN_OF_METRIC[metric]) for run in (arm, off))
     if not on or not base:
         return None
@@ -149,9 +143,7 @@ def ratio(arm: Run, off: Run, metric: str) -> float | None:
 
 
 def group_problems(rows: Sequence[Row]) -> list[Problem]:
-    """Check the arms of one group against each other: one baseline, same setting, a speed-up that
-    follows from the arms.
-    """
+    """Check a group's arms: one baseline, the same setting, a speed-up that the arms give."""
     plain = [row for row in rows if row.run.spec_method == "none"]
     if not plain:
         return []
@@ -174,9 +166,7 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
 
 
 class KnownIds(NamedTuple):
-    """The ids that rows may use. An empty set is not checked; names that start with `unknown`
-    always pass.
-    """
+    """The ids that rows may use, where any is listed; `unknown...` always passes."""
 
     hardware: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()

@@ -30,9 +30,7 @@ SHIPPED = {
 
 
 class Bounds(NamedTuple):
-    """P(gain) for on, log odds of a measured pair, P(gain) for on where measured itself, and up to
-    which it is off.
-    """
+    """P(gain) for on, log odds of a measured pair, P(gain) for on where measured, and for off."""
 
     on: float
     sign: float

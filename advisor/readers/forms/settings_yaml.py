@@ -187,9 +187,7 @@ def _ray_models(application: Node) -> list[Node]:
 
 
 def read_ray_serve(document: Node, reading: Reading) -> bool:
-    """Every engine of Ray Serve's applications, or of one (replicas are not read); whether the
-    document holds any.
-    """
+    """Every engine of Ray Serve's applications (no replicas); whether the document holds any."""
     holders = document.get("applications").items or [document]
     models = [model for holder in holders for model in _ray_models(holder)]
     if models:

@@ -1,6 +1,4 @@
-"""Prometheus text of a server's /metrics: totals since its start, or what happened between two
-scrapes.
-"""
+"""Prometheus text of a server's /metrics: totals since its start, or between two scrapes."""
 
 import math
 import re

@@ -6,8 +6,7 @@ from advisor.domain.patterns import lazy_re
 ANGLE = (
     r"(?<![<&\d])<((?:[A-Za-z]|\d+_|\d+ ?\*)[^<>\n\"'`$|;&(){}\\]{0,160})(?<!\s)>(?!\w|\(|&|/dev/)"
 )
-# what is no JSON in doubled braces; blanks and a dash before the end are trimmed from the name
-# afterwards
+# what is no JSON in doubled braces; blanks and a dash before the end are trimmed later
 BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
 # `${accelerator.dtype}`, of a program's own templates: no shell has such a name
 DOTTED = r"\$\{([A-Za-z_]\w*(?:\.\w+)+)\}"

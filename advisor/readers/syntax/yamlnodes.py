@@ -18,9 +18,7 @@ BLANK = " \t\r\n" + VANISHED
 
 
 class Node:
-    """A scalar (`text`), a sequence (`items`) or a mapping (`pairs`); NOTHING, which is false,
-    where there is none.
-    """
+    """A scalar (`text`), sequence (`items`) or mapping (`pairs`); NOTHING is none, and false."""
 
     __slots__ = ("_own", "end", "items", "kind", "pairs", "raw", "start", "style", "text")
 

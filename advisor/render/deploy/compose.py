@@ -53,9 +53,7 @@ def _document(
     title: list[str],
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The whole file, with the texts of what the servers' words name, and `more` texts (Compose
-    2.23.1 or later).
-    """
+    """The file, with the texts that the servers' words name and `more` (Compose 2.23.1 on)."""
     data: dict[str, Any] = {"services": services}
     if any("vllm" in server.traits.caches for server in servers):
         data["volumes"] = {_KERNELS: {}}

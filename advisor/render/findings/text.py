@@ -1,6 +1,4 @@
-"""A report for people: one finding a line with its place and code, then the fix, then what could
-not be judged.
-"""
+"""A report for people: a finding a line with place, code and fix, then what was not judged."""
 
 from collections import Counter
 from collections.abc import Callable

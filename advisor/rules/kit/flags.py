@@ -1,6 +1,4 @@
-"""How the engine's catalogue stands to a flag as written: taken, gone, not there yet, another
-engine's, unknown.
-"""
+"""How the catalogue stands to a flag: taken, gone, not there yet, another engine's, unknown."""
 
 import json
 from functools import lru_cache

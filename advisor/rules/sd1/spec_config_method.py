@@ -14,8 +14,7 @@ from advisor.rules.kit.values import nearest, slip
 OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
 # drafters of their own, whose configuration holds no n_predict
 NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
-# up to 0.11.0 a model with a head of its own, DeepSeek-V3 or Qwen3-Next, stood in for a missing
-# name
+# up to 0.11.0 a model with its own head, DeepSeek-V3 or Qwen3-Next, stood in for a missing name
 OWN_BY_MODEL = "0.11.1"
 NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
 K = "num_speculative_tokens"
