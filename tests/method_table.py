@@ -92,10 +92,12 @@ def ways() -> tuple[Way, ...]:
     """Every way, each with its published k where there is one."""
     asked = [(model, word) for model in top_models() for word in words_of(model)]
     asked += [("qwen3.6-27b", word) for word in ALWAYS]
-    return tuple(_way(model, word, engine) for model, word in asked for engine in RELEASES)
+    return tuple(way(model, word, engine) for model, word in asked for engine in RELEASES)
 
 
-def _way(model: str, word: str, engine: str) -> Way:
+@cache
+def way(model: str, word: str, engine: str) -> Way:
+    """A model's way of drafting with an engine."""
     told: dict[str, Any] = {**MACHINE, "model": model, "engine": engine, "method": word}
     if RELEASES[engine] is not None:
         told["engine_version"] = RELEASES[engine]
@@ -118,19 +120,19 @@ def _way(model: str, word: str, engine: str) -> Way:
 
 def lines() -> Iterator[dict[str, object]]:
     """The launches, for real_parsers.py; vLLM's parser wants suffix decoding's package at hand."""
-    for way in ways():
-        if way.plan is not None and way.word != "suffix":
-            version = way.plan.engine_version
-            yield {"engine": way.engine, "version": version, "argv": list(way.argv())}
+    for one in ways():
+        if one.plan is not None and one.word != "suffix":
+            version = one.plan.engine_version
+            yield {"engine": one.engine, "version": version, "argv": list(one.argv())}
 
 
 def table() -> str:
     """The page."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for way in ways():
-        name = "any model" if way.word in ALWAYS else way.model
-        rows.setdefault((name, way.word), {})[way.engine] = way.cell()
-    made = [way for way in ways() if way.plan is not None]
+    for one in ways():
+        name = "any model" if one.word in ALWAYS else one.model
+        rows.setdefault((name, one.word), {})[one.engine] = one.cell()
+    made = [one for one in ways() if one.plan is not None]
     head = " | ".join(f"{engine} {version or ''}".strip() for engine, version in RELEASES.items())
     text = [
         "# How each model drafts, by engine",

@@ -1,7 +1,10 @@
 """Rows of tables in tests, on a line each: `NAME=VALUE` words instead of a dictionary's lines."""
 
 import ast
+from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 
 def cells(text: str) -> dict[str, str]:
@@ -17,6 +20,17 @@ def words(text: str) -> list[str]:
 def fields(text: str) -> dict[str, Any]:
     """The fields of a question: numbers, True, False and None as such, all else text."""
     return {name: _value(word) for name, word in cells(text).items()}
+
+
+def spread(cases: Iterable[Any], every: int) -> list[Any]:
+    """Parameters of a test: each `every`-th case, and the others with the slow tests."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=() if number % every == 0 else pytest.mark.slow,
+        )
+        for number, case in enumerate(cases)
+    ]
 
 
 def _value(word: str) -> Any:

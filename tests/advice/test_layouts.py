@@ -25,6 +25,7 @@ from advisor.render.json_out import advice_json_text
 from advisor.render.text import advice_text
 from tests.advice.explore.test_sweep import questions
 from tests.perf.rows import points
+from tests.tables import spread
 
 QUESTIONS = [
     {"hardware": hardware, "model": model, "quant": "fp8", "engine": engine, "concurrency": load}
@@ -57,7 +58,9 @@ def waits(**asked: Any) -> bool:
     return advice.estimate.terms["requests_verify"] < asked["concurrency"] / advice.plan.dp
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda q: "-".join(map(str, q.values())))
+@pytest.mark.parametrize(
+    "asked", spread(QUESTIONS, 5), ids=lambda q: "-".join(map(str, q.values()))
+)
 @pytest.mark.parametrize("goal", ["throughput", "tpot"])
 def test_more_gpus_are_never_slower(asked: dict[str, Any], goal: str) -> None:
     """Each layout of half of the GPUs, twice, is a layout of all. Tokens are quicker where most
@@ -431,9 +434,5 @@ def test_fp8_blocks_that_do_not_divide_go_to_whole_experts() -> None:
 
 @pytest.mark.parametrize("asked", questions(24, 31), ids=lambda r: f"{r.hardware}-{r.model}")
 def test_every_launch_comes_with_its_speed(asked: Request) -> None:
-    try:
-        advice = recommend(asked.model_copy(update={"gpus": 4}))
-    except AdvisorError:
-        return
-    found = advice.estimate
+    found = recommend(asked.model_copy(update={"gpus": 4}), what_if=False).estimate
     assert found is not None and found.output_tok_s.baseline and found.tpot_ms.baseline

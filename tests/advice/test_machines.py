@@ -13,6 +13,7 @@ from advisor.advice.plans import propose, topology
 from advisor.domain.nouns import AdvisorError, Facts, Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.render.text import advice_text
+from tests.tables import spread
 
 # GPUs a board: NVIDIA's HGX and DGX, AMD's OAM platform, NVL72's trays, what is one machine
 BOARDS = {
@@ -63,12 +64,8 @@ def machine(name: str, gpus: int, link: str | None) -> int:
 
 
 # single cards differ in little
-QUICK = [*BOARDS, *[name for name in NAMES if name not in BOARDS][::4]]
-
-
 @pytest.mark.parametrize(
-    "name",
-    [*QUICK, *(pytest.param(one, marks=pytest.mark.slow) for one in NAMES if one not in QUICK)],
+    "name", [*spread(BOARDS, 3), *spread([name for name in NAMES if name not in BOARDS], 16)]
 )
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_the_ranks_are_those_of_the_machines(name: str, engine: str) -> None:

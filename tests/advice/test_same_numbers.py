@@ -2,7 +2,7 @@
 
 import itertools
 import shlex
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Estimate, Facts, Plan
 from advisor.lint.compare import drafting_estimate
 from advisor.perf.sizes.pools import shares_context
 from advisor.prediction import predict_table
+from tests.tables import spread
 
 HARDWARE = ("gb10", "rtx3090", "rtx5090", "h100", "h200", "l40s", "strix-halo", "apple-m4-max")
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "gemma-4-31b")
@@ -60,7 +61,7 @@ def read_back(advice: Advice) -> Estimate | None:
     return drafting_estimate(report.launches[0])
 
 
-@pytest.mark.parametrize(("hardware", "model"), CASES)
+@pytest.mark.parametrize(("hardware", "model"), spread(CASES, 4))
 def test_validate_expects_what_recommend_said(hardware: str, model: str) -> None:
     pairs = [(load, one.estimate, read_back(one)) for load, one in answers(hardware, model)]
     # elsewhere the file's slots bind its arm without speculation as well
@@ -104,12 +105,12 @@ def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
     return {name: "" if words.get(name) is None else str(words[name]) for name in names}
 
 
-ENGINES, slow = ("vllm", "sglang", "llama-server"), partial(pytest.param, marks=pytest.mark.slow)
+ENGINES = ("vllm", "sglang", "llama-server")
 WORKLOADS = ("chat", "creative", "random")
 METRICS = ("output_tok_s", "tpot", "ttft")
 
 
-@pytest.mark.parametrize("engine", [ENGINES[0], *(slow(one) for one in ENGINES[1:])])
+@pytest.mark.parametrize("engine", spread(ENGINES, 3))
 def test_a_row_is_predicted_as_the_question_is(engine: str) -> None:
     """Every candidate of every question, in all three metrics: with the requests that wait for
     memory, and with what is documented of the regime.

@@ -151,15 +151,11 @@ def draw_examples(folder: Path, before: str = "", *options: str) -> str:
     return drawn
 
 
-def test_examples_follow_from_the_test_alone(tmp_path: Path) -> None:
+def test_examples_follow_from_the_test_alone_unless_others_are_asked_for(tmp_path: Path) -> None:
     first = draw_examples(tmp_path)
     assert first.count("\n") >= 50
     assert draw_examples(tmp_path, "import advisor.lint.validate, advisor.cli.app") == first
-
-
-def test_examples_are_others_where_asked(tmp_path: Path) -> None:
-    option = "--hypothesis-profile=random"
-    assert draw_examples(tmp_path, "", option) != draw_examples(tmp_path, "", option)
+    assert draw_examples(tmp_path, "", "--hypothesis-profile=random") != first
 
 
 ROOT = Path(__file__).resolve().parents[2]

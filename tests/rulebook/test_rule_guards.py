@@ -14,6 +14,7 @@ from advisor.lint.report import Given
 from advisor.lint.validate import understand
 from advisor.readers import read_path
 from advisor.rules import checking, registry
+from tests.tables import spread
 
 FILES = sorted(Path(__file__).parents[1].glob("corpus*/case-*"))
 GIVEN = (Given(), Given(hw="gb10", concurrency=16, ctx=8192))
@@ -34,7 +35,7 @@ def wrongly_silent_rules(case: Case) -> Iterator[str]:
             yield row.code
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", spread(range(4), 4))
 def test_no_rule_that_speaks_is_left_out(part: int) -> None:
     examples = [*rulecases.doc_cases(), *rulecases.yaml_cases()][part::4]
     assert len(examples) > 200
@@ -47,7 +48,7 @@ def test_no_rule_that_speaks_is_left_out(part: int) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("given", spread([(given,) for given in GIVEN], 2))
 def test_no_rule_is_left_out_of_a_file_that_it_speaks_on(given: Given) -> None:
     for path in FILES:
         for launch in read_path(str(path)).launches:

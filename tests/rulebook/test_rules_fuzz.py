@@ -36,7 +36,7 @@ JSON = st.sampled_from(
 
 
 @pytest.mark.parametrize("engine", HEADS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_rules_take_any_option(engine: str, data: st.DataObject) -> None:
     adapter = engines.get(engine)

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from advisor.advice.explore.mix import read_mix
 from advisor.cli.app import cli
 from advisor.render.objects import named_schema
+from tests.tables import spread
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "explore.md").read_text()
@@ -59,7 +60,10 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize(("name", "words"), [(n, w) for n, calls in CALLS.items() for w in calls])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [one for name, calls in CALLS.items() for one in spread([(name, w) for w in calls], 9)],
+)
 def test_output_is_as_its_schema(name: str, words: list[str]) -> None:
     command = "recommend" if name == "policy" else name
     ran = run(command, *words, "--format", "json")
