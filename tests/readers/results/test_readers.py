@@ -7,7 +7,9 @@ import gzip
 import io
 import json
 import re
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 from advisor.cli.app import cli
 from advisor.readers.results import exposition
-from advisor.readers.results.document import Unreadable, load, parse
+from advisor.readers.results.document import MAX_DEPTH, Document, Unreadable, load, parse
 from advisor.readers.results.fields import number_at
 from advisor.readers.results.formats import read_document, read_results, readers_of
 from advisor.readers.results.run import BenchmarkRun
@@ -403,6 +405,23 @@ def test_what_is_no_result_is_refused_in_one_sentence(data: bytes | str, why: st
     with pytest.raises(Unreadable, match=why) as said:
         read_document(parse("table", data if isinstance(data, bytes) else data.encode()))
     assert "\n" not in str(said.value)
+
+
+def test_json_at_the_end_of_the_stack_is_read_or_refused_in_a_sentence() -> None:
+    """Python 3.11 counts levels of JSON as calls of ours; later ones count them apart."""
+    text = b'{"a":' * MAX_DEPTH + b"1" + b"}" * MAX_DEPTH
+
+    def read(calls: int) -> Document:
+        return read(calls - 1) if calls else parse("a.json", text)
+
+    whole = read(0).values
+    with ThreadPoolExecutor(1) as own_stack:
+        reading = own_stack.submit(read, sys.getrecursionlimit() - 45)
+    if sys.version_info < (3, 12):
+        with pytest.raises(Unreadable, match="^a[.]json: JSON nested too deeply"):
+            reading.result()
+    else:
+        assert reading.result().values == whole
 
 
 def test_one_file_with_both_arms_is_an_ab() -> None:
