@@ -1,5 +1,6 @@
 """The best k per load: ranges without a gap, in words that the engines take."""
 
+import itertools
 import json
 import random
 import shlex
@@ -32,25 +33,29 @@ def covers(rows: tuple[tuple[int, int, int], ...], top: int) -> bool:
     return edges and joined and all(first <= last for first, last, _ in rows)
 
 
-@pytest.mark.parametrize("asked", questions(24, 11), ids=lambda r: f"{r.hardware}-{r.model}")
-def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
-    draw = random.Random(str(asked))
-    top = draw.choice((2, 7, 64, 300))
-    try:
-        found = sweep(asked, {"concurrency": series(1, top, draw.choice((2, 5, 20)))})
-    except AdvisorError as refused:
-        assert "does not fit" in str(refused)
-        return
-    served = [load.request.concurrency for load in found.loads if load.refusal is None]
-    for one in found.k_ranges:
-        assert covers(one.rows, served[-1])
-        for first, last, k in one.rows:
-            for load in found.loads:
-                if first <= load.request.concurrency <= last and load.decision == "off":
-                    assert k in (0, one.static_k)
-                if first <= load.request.concurrency <= last and k:
+def test_ranges_cover_every_load_without_a_gap() -> None:
+    refused = drawn = off = drafting = 0
+    for asked in questions(24, 11):
+        draw = random.Random(str(asked))
+        top = draw.choice((2, 7, 64, 300))
+        try:
+            found = sweep(asked, {"concurrency": series(1, top, draw.choice((2, 5, 20)))})
+        except AdvisorError as error:
+            assert "does not fit" in str(error)
+            refused += 1
+            continue
+        served = [load.request.concurrency for load in found.loads if load.refusal is None]
+        for one in found.k_ranges:
+            drawn += 1
+            assert covers(one.rows, served[-1])
+            for (first, last, k), load in itertools.product(one.rows, found.loads):
+                if first <= load.request.concurrency <= last:
                     point = load.point(k)
-                    assert point is None or not point.forbidden_by or k == one.static_k
+                    assert load.decision != "off" or k in (0, one.static_k)
+                    assert point is None or not point.forbidden_by or k in (0, one.static_k)
+                    off += load.decision == "off"
+                    drafting += k > 0
+    assert (refused, drawn, off, drafting) == (2, 20, 16, 43)
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,7 @@ def single(asked: Request) -> WorkMix:
     "asked", questions(24, 5), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}"
 )
 def test_a_mix_of_one_class_is_what_recommend_answers(asked: Request) -> None:
-    try:
-        advice = recommend(asked)
-    except AdvisorError as refused:
-        with pytest.raises(AdvisorError, match=str(refused)[:20].replace("(", r"\(")):
-            plan_mix(single(asked))
-        return
+    advice = recommend(asked)
     if advice.decided_by == "spread":  # experts in system memory: nothing to plan with
         with pytest.raises(AdvisorError, match="does not fit"):
             plan_mix(single(asked))
@@ -114,11 +109,7 @@ def test_two_servers_for_one_load_are_not_sold(
 
 @pytest.mark.parametrize("mix", mixes(12, 23), ids=lambda m: f"{m.hardware}-{m.model}")
 def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: WorkMix) -> None:
-    try:
-        made = plan_mix(mix)
-    except AdvisorError as refused:
-        assert "\n" not in str(refused)
-        return
+    made = plan_mix(mix)
     jsonschema.Draft202012Validator(named_schema("plan")).validate(
         json.loads(json.dumps(mix_plan_json(made), allow_nan=False))
     )
