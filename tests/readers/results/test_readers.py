@@ -418,7 +418,7 @@ def test_json_at_the_end_of_the_stack_is_read_or_refused_in_a_sentence() -> None
     with ThreadPoolExecutor(1) as own_stack:
         reading = own_stack.submit(read, sys.getrecursionlimit() - 45)
     if sys.version_info < (3, 12):
-        with pytest.raises(Unreadable, match="^a[.]json: JSON nested too deeply"):
+        with pytest.raises(Unreadable, match="JSON nested too deeply"):
             reading.result()
     else:
         assert reading.result().values == whole
