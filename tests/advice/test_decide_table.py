@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.advice.decide import (
-    allowed_candidates,
-    decide,
-    effects,
-    goal_interval,
-    vetoes,
-)
+from advisor.advice.decide import allowed_candidates, decide, effects, goal_interval, vetoes
 from advisor.advice.explain import reasons
 from advisor.advice.objectives import meets, p_objective
 from advisor.domain.nouns import (

@@ -268,13 +268,9 @@ def check_all_doors(asks: list[dict[str, Any]]) -> None:
     assert seen > len(asks) / 2
 
 
-def test_every_door_answers_alike() -> None:
-    check_all_doors([*questions(2, seed=20261130)])
-
-
-def test_adaptive_verification_is_one_answer() -> None:
-    """Through every door, and in a sweep at each load, few and many."""
-    check_all_doors([*block_questions(2, seed=20261202)])
+def test_every_door_answers_alike_of_adaptive_verification_too() -> None:
+    """Also in a sweep at each load, few and many."""
+    check_all_doors([*questions(2, seed=20261130), *block_questions(2, seed=20261202)])
     asked = {"hardware": "mi355x", "gpus": 8, "tp": 8, "model": "deepseek-v4-flash"}
     request = check_request(asked | {"engine": "vllm", "engine_version": "0.33.0"})
     swept = sweep(request, {"concurrency": [1, 256]}).loads

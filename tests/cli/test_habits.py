@@ -133,11 +133,7 @@ def test_ctrl_c_is_no_traceback_at_any_moment(body: str, status: int, text: str)
      ["ab", *PAIR, "--hw", "gb10", "--model", "qwen3.6-27b"]],
     ids=lambda words: words[0],
 )  # fmt: skip
-def test_columns_set_width(
-    width: int,
-    words: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_columns_set_width(width: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     text = call(*words)[1]
     unbroken = ("--speculative-config", "{")  # an option's JSON cannot be broken

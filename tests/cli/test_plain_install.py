@@ -54,10 +54,7 @@ def test_answers_need_no_extra(words: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "extra"),
-    [
-        (["train", "--check", "--quick"], "train"),
-        (["evaluate"], "train"),
-    ],
+    [(["train", "--check", "--quick"], "train"), (["evaluate"], "train")],
     ids=lambda value: value[0] if isinstance(value, list) else value,
 )
 def test_a_missing_extra_is_named(words: list[str], extra: str) -> None:

@@ -17,7 +17,7 @@ from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, Un
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import evidence, store
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.build import _imputation, compile_index, index_text
+from advisor.knowledge.build import _imputation
 from advisor.knowledge.fact_files import FactFileError
 from advisor.knowledge.imputed import architecture, table
 from advisor.knowledge.listing import weak_facts
@@ -33,12 +33,6 @@ def _no_user_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- the files
-
-
-def test_index_is_up_to_date() -> None:
-    assert (knowledge_dir() / "index.json").read_text() == index_text(compile_index()), (
-        "run `advisor knowledge build`"
-    )
 
 
 def test_every_hardware_number_has_a_known_source() -> None:

@@ -129,10 +129,7 @@ def width(found: dict[str, object]) -> float:
 
 def test_what_is_not_known_widens_the_interval() -> None:
     plain = width(one(engine="sglang"))
-    for change in (
-        {"hardware": "unknown"},
-        {"model": "", "total_params_b": "35"},
-    ):
+    for change in ({"hardware": "unknown"}, {"model": "", "total_params_b": "35"}):
         assert width(one(engine="sglang", **change)) > plain
     assert width(one(engine="sglang", k="")) >= plain  # that of a question: the best one
     # beside the 16 bits that are filled in, whose steps themselves are surer than those of FP8
@@ -176,7 +173,7 @@ def test_measured_cells_are_called_measured() -> None:
 def test_a_method_that_nobody_measured_rests_on_physics() -> None:
     model = predict.load()
     without = model.replace(
-        methods_seen=tuple(c for c in model.methods_seen if c != arrays.METHODS.index("dspark")),
+        methods_seen=tuple(c for c in model.methods_seen if c != arrays.METHODS.index("dspark"))
     )
     (made,) = predict_table.predict_dicts(
         [ROW | {"spec_method": "dspark"}], partial(predict_table.predict_columns, model=without)

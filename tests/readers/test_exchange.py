@@ -62,8 +62,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve(
-    answer: Callable[["Handler"], None],
-    secure: ssl.SSLContext | None = None,
+    answer: Callable[["Handler"], None], secure: ssl.SSLContext | None = None
 ) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """A server's address, and the (path, Authorization) of each request that it got."""
     seen: list[tuple[str, str | None]] = []

@@ -454,14 +454,11 @@ def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
     assert not [one for one in (SECRET, "hunter2", "one2three4", "five6") if one in output]
 
 
-@settings(max_examples=50)
-@given(st.text(max_size=300), st.sampled_from(fuzz_readers.NAMES))
-def test_any_text(text: str, name: str) -> None:
-    fuzz_readers.check(text.encode("utf-8", "ignore"), name, deep=True)
+TEXTS = st.text(max_size=300).map(lambda text: text.encode("utf-8", "ignore"))
 
 
-@settings(max_examples=50)
-@given(st.binary(max_size=300), st.sampled_from(fuzz_readers.NAMES))
+@settings(max_examples=60)
+@given(TEXTS | st.binary(max_size=300), st.sampled_from(fuzz_readers.NAMES))
 def test_any_bytes(data: bytes, name: str) -> None:
     fuzz_readers.check(data, name, deep=True)
 

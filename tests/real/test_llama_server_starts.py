@@ -156,10 +156,7 @@ def start_compose(
 
 
 def test_an_emitted_compose_file_starts_that_server(
-    server: Path,
-    model: Path,
-    tmp_path: Path,
-    record_property: Callable[[str, object], None],
+    server: Path, model: Path, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     text, launches = emit("compose")
     try:

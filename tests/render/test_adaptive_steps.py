@@ -125,10 +125,7 @@ def test_the_script_of_a_measurement_writes_it() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "says"),
-    [
-        ({"engine_version": "0.5.13"}, "from 0.5.14 on"),
-        ({"method": "ngram"}, "adapts k for mtp"),
-    ],
+    [({"engine_version": "0.5.13"}, "from 0.5.14 on"), ({"method": "ngram"}, "adapts k for mtp")],
 )
 def test_what_takes_one_k_only_says_so(changes: dict[str, str], says: str) -> None:
     plan = answer().plan.model_copy(update=changes)

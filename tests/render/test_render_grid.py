@@ -105,11 +105,7 @@ def test_every_deployment_is_written_or_refused_with_a_reason() -> None:
             continue
         compose_schema.validate(data)
         documents = list(yaml.safe_load_all(deployment_yaml(advice)))
-        assert [d["kind"] for d in documents] == [
-            "PersistentVolumeClaim",
-            "Deployment",
-            "Service",
-        ]
+        assert [d["kind"] for d in documents] == ["PersistentVolumeClaim", "Deployment", "Service"]
         assert f":{serving.server(advice).port}/health" in str(data)
     assert refused < len(answers())
 

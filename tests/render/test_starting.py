@@ -139,10 +139,7 @@ def has_registry(image: str) -> bool:
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
-@pytest.mark.parametrize(
-    ("form", "engine"),
-    [pair for pair in WRITTEN if pair[0] in CONTAINERS],
-)
+@pytest.mark.parametrize(("form", "engine"), [pair for pair in WRITTEN if pair[0] in CONTAINERS])
 @pytest.mark.parametrize("hardware", ["h100", "mi300x"])
 def test_images_have_their_registry(hardware: str, engine: str, form: str) -> None:
     if (hardware, form) == ("mi300x", "helm"):  # the chart asks for nvidia.com/gpu

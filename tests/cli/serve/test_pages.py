@@ -83,14 +83,6 @@ def test_the_curve_has_the_numbers_of_the_sweep(page: TestClient) -> None:
                 assert f"{point['gain']['p50']:.2f}× ({point['gain']['p10']:.2f} to" in cells
 
 
-def test_the_curve_answers_as_recommend_does_at_the_load_asked_for(page: TestClient) -> None:
-    for load in (1, 16, 64):
-        answer = page.get(f"/api/recommend?hw=gb10&concurrency={load}").json()
-        text = page.get(f"/part/curve?hw=gb10&concurrency={load}").text
-        said = re.search(rf'class="n">{load}</th><td>(.*?)</td>', text)
-        assert said and said[1].startswith(answer["decision"])
-
-
 def test_one_curve_serves_every_load(page: TestClient) -> None:
     assert WIDE.width > NARROW.width
     from advisor.cli.serve import answers

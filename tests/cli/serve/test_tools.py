@@ -217,14 +217,6 @@ def test_bad_input_is_an_error_in_one_sentence(name: str, arguments: Any, said: 
     assert "\n" not in text.strip() and "Traceback" not in text and len(text) < 1000
 
 
-def test_no_argument_is_a_path(tmp_path: Path) -> None:
-    secret = tmp_path / "secret.sh"
-    secret.write_text(LAUNCH)
-    got = ask("validate", text=str(secret), name=str(secret))
-    assert got.is_error and "SD102" not in got.content[0].text
-    assert ask("ab", off=str(secret), on=str(secret)).is_error
-
-
 def test_a_defect_of_ours_says_nothing_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     from advisor.cli.serve import answers
 

@@ -103,9 +103,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(name: str, files: dict[str, str
 
 
 def test_a_conflict_is_kept_out_of_a_machine(
-    files: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     pair = (files["off"], files["on"], *SETTING, "--k", "3")

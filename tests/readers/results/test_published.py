@@ -219,10 +219,7 @@ def test_times_of_answers_that_did_not_stream_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("text", "length", "rate"),
-    [
-        (STATISTICS, 1 + 1252 / 796, 1252 / 1585),
-        (EARLY, 1 + 1186 / 690, 1186 / 1207),
-    ],
+    [(STATISTICS, 1 + 1252 / 796, 1252 / 1585), (EARLY, 1 + 1186 / 690, 1186 / 1207)],
     ids=["statistics alone", "before draft-mtp"],
 )
 def test_lines_that_say_less_give_the_acceptance_they_hold(
