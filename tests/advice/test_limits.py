@@ -328,34 +328,33 @@ def test_the_public_drafters_of_kimi_are_known(model: str) -> None:
 
 
 ENGINES = ("vllm", "sglang", "llama-server")
-NAMES = [name for name in store.llm_ids() if not store.llm(name).is_class]
 # config.json (max_position_embeddings) of models whose context the files here do not have
 PUBLIC = {"mimo-7b": 32_768, "minicpm3": 32_768, "glm-5.2": 1_048_576, "deepseek-v3": 163_840}
 
 
 # hochelaga-8b is known by its name alone, and refused (test_proposed_checkpoints)
-SERVED = [(name, engine) for name in NAMES for engine in ENGINES if name != "hochelaga-8b"]
-
-
-def public_context(name: str) -> int | None:
-    return store.llm(name).max_context_tokens or PUBLIC.get(name)
+CONTEXTS = {
+    name: store.llm(name).max_context_tokens or PUBLIC.get(name)
+    for name in store.llm_ids()
+    if not store.llm(name).is_class and name != "hochelaga-8b"
+}
+SERVED = [(name, engine) for name in CONTEXTS for engine in ENGINES]
 
 
 @pytest.mark.parametrize(
-    ("name", "engine"), spread([one for one in SERVED if public_context(one[0])], 10)
+    ("name", "engine"), spread([one for one in SERVED if CONTEXTS[one[0]]], 10)
 )
 def test_a_launch_stays_within_the_context_of_its_model(name: str, engine: str) -> None:
     advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)
     length = advice.plan.max_model_len
-    text = advice.launch.text.replace("\\\n", "")
     if length is None:
-        assert engine != "vllm" or "--max-model-len auto" in text
+        assert engine != "vllm" or "--max-model-len auto" in advice.launch.text.replace("\\\n", "")
     else:
-        assert length <= (public_context(name) or 0)
+        assert length <= (CONTEXTS[name] or 0)
 
 
 @pytest.mark.parametrize(
-    ("name", "engine"), spread([one for one in SERVED if not public_context(one[0])], 2)
+    ("name", "engine"), spread([one for one in SERVED if not CONTEXTS[one[0]]], 2)
 )
 def test_no_context_is_made_up(name: str, engine: str) -> None:
     advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)

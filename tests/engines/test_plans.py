@@ -32,21 +32,18 @@ WORD = st.text(
 
 
 METHODS = ("none", "mtp", "eagle3", "draft_model", "ngram", "dflash", "dspark", "eagle")
-DRAFTED = ("eagle", "eagle3", "draft_model", "dflash", "dspark")  # by a model of its own
+DRAFTED = dict.fromkeys(("eagle", "eagle3", "draft_model", "dflash", "dspark"), "a/draft")
 
 
 @cache
 def methods(engine: str, version: str) -> list[str]:
     """Those that a release has."""
-
-    def launch(method: str) -> Any:
-        named = "a/draft" if method in DRAFTED else None
-        k = None if method == "none" else 2
-        return launch_or_none(
-            Plan(engine=engine, engine_version=version, method=method, k=k, draft_model=named)
-        )
-
-    return [method for method in METHODS if launch(method) is not None]
+    plain = Plan(engine=engine, engine_version=version)
+    plans = [plain] + [
+        plain.model_copy(update={"method": name, "k": 2, "draft_model": DRAFTED.get(name)})
+        for name in METHODS[1:]
+    ]
+    return [plan.method for plan in plans if launch_or_none(plan) is not None]
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

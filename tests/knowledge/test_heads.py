@@ -20,9 +20,8 @@ HAS_NONE = "has no MTP head"
 
 
 def models() -> list[str]:
-    """All but classes, and one that has neither a checkpoint nor a shape: it is refused before."""
     names = [name for name in store.llm_ids() if not store.llm(name).is_class]
-    return [name for name in names if name != "hochelaga-8b"]
+    return [name for name in names if name != "hochelaga-8b"]  # known by its name alone: refused
 
 
 def with_pairs(name: str) -> set[tuple[str, str]]:

@@ -41,18 +41,14 @@ ALSO = (
 )
 
 
-def ask(asked: dict[str, Any]) -> Advice:
-    return with_users(advice_for(asked, what_if=False))
-
-
 @cache
 def answers() -> tuple[Advice, ...]:
     """Twenty answers and those that were seen to be long."""
-    draw, told = random.Random(7), [ask(asked) for asked in ALSO]
+    draw, told = random.Random(7), [with_users(advice_for(asked, False)) for asked in ALSO]
     while len(told) < 20 + len(ALSO):
         asked = {name: draw.choice(values) for name, values in DRAWN.items()}
         try:
-            told.append(ask(asked))
+            told.append(with_users(advice_for(asked, False)))
         except AdvisorError:
             continue
     return tuple(told)
@@ -71,8 +67,7 @@ def test_every_decision_goal_and_objective_was_drawn() -> None:
 
 def test_a_screen_has_22_lines() -> None:
     tall = {len(advice_text(a).splitlines()): a.request for a in answers()}
-    assert {n: asked for n, asked in tall.items() if n > SCREEN_LINES} == {}
-    assert SCREEN_LINES <= 22
+    assert {n: asked for n, asked in tall.items() if n > 22 or n > SCREEN_LINES} == {}
 
 
 def test_one_line_says_why_and_the_first_risk_has_a_way_back() -> None:
