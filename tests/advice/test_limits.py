@@ -327,7 +327,6 @@ def test_the_public_drafters_of_kimi_are_known(model: str) -> None:
     assert advice.candidate.method == "eagle3"
 
 
-ENGINES = ("vllm", "sglang", "llama-server")
 # config.json (max_position_embeddings) of models whose context the files here do not have
 PUBLIC = {"mimo-7b": 32_768, "minicpm3": 32_768, "glm-5.2": 1_048_576, "deepseek-v3": 163_840}
 
@@ -338,7 +337,7 @@ CONTEXTS = {
     for name in store.llm_ids()
     if not store.llm(name).is_class and name != "hochelaga-8b"
 }
-SERVED = [(name, engine) for name in CONTEXTS for engine in ENGINES]
+SERVED = [(name, engine) for name in CONTEXTS for engine in ("vllm", "sglang", "llama-server")]
 
 
 @pytest.mark.parametrize(
