@@ -31,11 +31,7 @@ HEADS = {
     "llama-server": "llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp",
 }
 DEPTHS = {
-    "vllm": HEADS["vllm"]
-    .replace(":2}", ":{k}}")
-    .replace("{", "{{")
-    .replace("}", "}}")
-    .replace("{{k}}", "{k}"),
+    "vllm": HEADS["vllm"].replace("{", "{{").replace(":2}", ":{k}}}"),
     "sglang": HEADS["sglang"] + " --speculative-num-steps {k} --speculative-eagle-topk 1"
     " --speculative-num-draft-tokens {tokens}",
     "llama-server": HEADS["llama-server"] + " --spec-draft-n-max {k}",

@@ -201,8 +201,13 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
         "a.yaml",
         POD.format("rocm/vllm:latest") + "    command: [/bin/bash, -lc, --]\n"
         '    args: ["ray start --head && vllm serve m --tensor-parallel-size 2"]\n',
-        "m",
-        {"--tensor-parallel-size": "2"},
+        "m", {"--tensor-parallel-size": "2"},
+    ),
+    "variables of one another": (
+        "a.yaml", POD.format("vllm/vllm-openai:v0.25.1")
+        + "    args: [--model, $(M), --served-model-name, $$(M)]\n"
+        "    env: [{name: O, value: Qwen}, {name: M, value: $(O)/Qwen3-8B}]\n",
+        "Qwen/Qwen3-8B", {"--served-model-name": "$$(M)"},
     ),
     "a recipe without defaults": (
         "a.yaml", "container: vllm-node-b12x:probe\ncommand: |\n"

@@ -383,6 +383,7 @@ LONG = [
     ("a.sh", "vllm serve " + "<a" * 50_000 + "\n" + "{{a" * 20_000 + "\n"),
     ("a.rst", (".. code-block:: sh\n" + "   vllm serve m\n") * 600),
     ("a.yaml", "a:\n  command: vllm serve m --gpu-memory-utilization 0.9\n" * 500),
+    ("a.py", ('c = ("vllm "' + ' +\n f" --x {m}"' * 900 + ")\n") * 20),
 ]
 LONG += [
     ("a.tf", "vllm\n" + text)

@@ -62,10 +62,19 @@ def environment(node: Node, fill: Callable[[Node], Mapped] | None = None) -> Env
             add_env(env, value_of(item))
         elif name.kind == "scalar":
             unknown = None if item.get("valueFrom") else EMPTY
-            env[name.text] = EnvItem(
-                value.text_map if value.kind == "scalar" else unknown, name.start
-            )
+            text = _expand(value.text_map, env) if value.kind == "scalar" else unknown
+            env[name.text] = EnvItem(text, name.start)
     return env
+
+
+def _expand(text: Mapped, env: Env) -> Mapped:
+    """The text with `$(NAME)` of what is set before it, as Kubernetes has it."""
+
+    def value_of(found: re.Match[str], at: int) -> Mapped:
+        item = env.get(found[1])  # else set by what the file does not show
+        return item.value if item is not None and item.value is not None else hole(found[1], at)
+
+    return replace_matches(text, _NAME, value_of)
 
 
 def words_of(node: Node, reading: Reading, env: Env | None = None) -> list[Mapped]:
@@ -76,12 +85,7 @@ def words_of(node: Node, reading: Reading, env: Env | None = None) -> list[Mappe
         words = [item.text_map for item in text_items(node.items, reading.form, reading)]
     else:
         words = [] if node.is_null or not node else split_words(node.text_map, dollars=False)
-
-    def value_of(found: re.Match[str], at: int) -> Mapped:
-        item = (env or {}).get(found[1])  # else set by what the file does not show
-        return item.value if item is not None and item.value is not None else hole(found[1], at)
-
-    return [replace_matches(word, _NAME, value_of) for word in words]
+    return [_expand(word, env or {}) for word in words]
 
 
 def mapping_words(node: Node, fields: bool = False) -> list[Mapped]:

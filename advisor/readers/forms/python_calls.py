@@ -68,7 +68,15 @@ class Program(PythonValues):
 
     def run(self) -> None:
         """Find every launch in the program."""
-        nodes = list(ast.walk(self.tree))
+        every = list(ast.walk(self.tree))
+        inner = {
+            id(side)
+            for node in every
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+            for side in (node.left, node.right)
+            if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Add)
+        }  # of a longer sum, whose parts are looked at once
+        nodes = [node for node in every if id(node) not in inner]
         self.others = foreign_names(nodes, but=("vllm", "sglang", "llama_cpp"))
         self._assignments(nodes)
         self._defaults(nodes)
