@@ -67,8 +67,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         verdict = verdict._replace(best=_proven(facts, verdict.candidates, verdict.best))
     if (best := verdict.best_candidate) is None:
         return verdict
-    by_estimate = verdict.rule in ("estimate", "unsure")
-    if by_estimate and caveats.open_part(facts, best.plan) is not None:
+    if verdict.rule in ("estimate", "unsure") and caveats.open_part(facts, best.plan) is not None:
         return verdict._replace(decision="measure", rule=UNPRICED)
     if verdict.decision == "off" and verdict.rule == "estimate":
         plans = [verdict.candidates[i].plan for i in allowed_candidates(verdict.candidates)]

@@ -70,16 +70,14 @@ def answer(
     request: Request, machine: Machine | None = None, what_if: bool = True
 ) -> tuple[Advice, judge.PlanQuestion]:
     """The same without own runs, and its question; both runs are alike where TPOT decides."""
-    facts = with_own_runs(facts_for_request(request), machine)
-    question = judge.candidate_plans(facts)
+    question = judge.candidate_plans(with_own_runs(facts_for_request(request), machine))
     candidates, beside = judge_question(question)
     advice = advise(request, candidates, beside, what_if)
     best = advice.estimate if advice.candidate is not None else None
     slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
     if slots is None:
         return advice, question
-    same = request.replace(max_num_seqs=slots)
-    alike, question = answer(same, machine, what_if)
+    alike, question = answer(request.replace(max_num_seqs=slots), machine, what_if)
     least = question.facts.question.max_num_seqs or slots
     # without the sentence on a limit that was lowered once more
     others = alike.reasons[1:] if least < slots else alike.reasons
@@ -259,10 +257,6 @@ def _with_offload(request: Request, facts: Facts) -> Advice | None:
     )
     brief = f"nothing fits whole; {offload.words(spread)} does"
     measured = (*offload.GAINS, *offload.EVEN, *offload.LOSSES)
-    reasons = (
-        reason(text, *offload.SOURCES, weight=3.0, brief=brief),
-        reason(offload.measurement(drafted), *measured, weight=2.5),
-    )
     return Advice(
         request=request,
         facts=asked,
@@ -274,7 +268,10 @@ def _with_offload(request: Request, facts: Facts) -> Advice | None:
         decided_by="spread" if drafted is not None else "no_method",
         findings=findings,
         plan_findings=findings,
-        reasons=reasons,
+        reasons=(
+            reason(text, *offload.SOURCES, weight=3.0, brief=brief),
+            reason(offload.measurement(drafted), *measured, weight=2.5),
+        ),
         launch=launch,
         launch_off=launch,
         launch_on=launch_text(drafted) if drafted is not None else None,

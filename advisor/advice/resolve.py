@@ -89,8 +89,7 @@ def asked_model(name: str) -> LLM:
     model's: a fine-tune or a sibling, whose weights no repository tells.
     """
     model, text, index = knowledge.llm(name), name.strip(), knowledge.index()
-    whole = find_name(text, index["llms_keys"]) is not None
-    if whole or "/" in text or model.source == READ:
+    if find_name(text, index["llms_keys"]) is not None or "/" in text or model.source == READ:
         return model
     forms = [form for form, ident, _ in index["llm_forms"] if ident == model.id]
     forms += [squeeze(c.repository.rsplit("/", 1)[-1]) for c in knowledge.checkpoints(model)]
@@ -158,14 +157,13 @@ def bare_facts(request: Request) -> Facts:
     """The same without the measured pairs, which take longest. Raises AdvisorError."""
     hw, defaults = _machine(request)
     model, own = _model(request)
-    length = request.ctx_tokens + request.output_tokens
     bare = Facts(
         hardware=hw,
         model=model,
         shape=knowledge.known_shape(model),
         gpus=request.gpus,
         concurrency=request.concurrency,
-        ctx_tokens=max(length - 1, 1),
+        ctx_tokens=max(request.ctx_tokens + request.output_tokens - 1, 1),
         output_tokens=1,
     )
     request, four = _published_four(request, bare)

@@ -214,8 +214,7 @@ def _kind(name: str) -> Any:
         return Tokens(low, high) if name in _TOKENS else Number(low, high, whole=int in parts)
     words = next((get_args(part) for part in parts if get_origin(part) is Literal), ())
     if words:
-        choice = _DraftWord if name == "method" else click.Choice
-        return choice(words, case_sensitive=False)
+        return (_DraftWord if name == "method" else click.Choice)(words, case_sensitive=False)
     return bool if bool in parts else None
 
 

@@ -171,5 +171,4 @@ def validate(files: tuple[str, ...], **options: Any) -> None:
     FILE is a script, compose file, manifest, unit, preset, ..., a folder, or - for standard
     input. Exit status: 0 clean, 1 findings at or above --fail-on, 2 not read completely.
     """
-    context = click.get_current_context()
-    context.exit(run(files or ("-",), options))
+    click.get_current_context().exit(run(files or ("-",), options))

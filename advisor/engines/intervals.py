@@ -44,10 +44,9 @@ def unfold(record: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Reco
 
 def intervals(tables: Sequence[Mapping[str, Record]], versions: Sequence[str]) -> dict[str, Record]:
     """Return each name's record with the releases in which each of its states holds."""
-    names = sorted({name for table in tables for name in table})
     return {
         n: fold({v: t[n] for v, t in zip(versions, tables, strict=True) if n in t}, versions)
-        for n in names
+        for n in sorted({name for table in tables for name in table})
     }
 
 

@@ -42,8 +42,7 @@ def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> V
     if pre or (rest and _UNFIXED.search(rest)):
         return _unread(f"'{asked}' is a pre-release or development build, not a {engine} release")
     if base in versions:
-        note = f"{asked} is read as {engine} {base}" if post else ""
-        return VersionMatch(base, True, note)
+        return VersionMatch(base, True, f"{asked} is read as {engine} {base}" if post else "")
     return _neighbour(engine, versions, asked, parts(base))
 
 

@@ -191,8 +191,7 @@ def _check_beside(table: str, path: Path) -> list[Problem]:
         if folder.resolve() != (knowledge_dir() / table).resolve()  # those are in the index
         for file in sorted(folder.glob("*.yaml"))
     ]
-    merged = {**shipped, **usable(table, others), **own}
-    keys, clashes = claims(merged)
+    keys, clashes = claims({**shipped, **usable(table, others), **own})
     found = [(str(path), "aliases", str(clash)) for clash in clashes if own.keys() & {*clash.ids}]
     return found + [(str(path), "proxy", reason) for _, reason in lost_proxies(own, keys)]
 

@@ -105,8 +105,7 @@ def _rocm() -> tuple[str, int, float | None] | None:
         return None
     if "gfx1151" in chips:
         return "strix-halo", 1, _system_memory_gb()
-    name = names[0].strip() if names else chips[0]
-    return name, max(len(names), len(chips)), None
+    return names[0].strip() if names else chips[0], max(len(names), len(chips)), None
 
 
 def _apple() -> tuple[str, int, float | None] | None:

@@ -135,8 +135,7 @@ def _nearest(found: Index, facts: Facts, method: str, limit: int) -> tuple[Evide
                 scored.append((far, distance, pair["run_id"], pair["metric"], pair))
         # choosing costs more than reading: at 1, 2, 4, 8 ... groups read
         if count & (count - 1) == 0 or count == len(near):
-            unread = near[count][0] if count < len(near) else FAR
-            chosen = _choose(scored, limit, unread)
+            chosen = _choose(scored, limit, near[count][0] if count < len(near) else FAR)
             if len(chosen) >= limit:
                 break
     return tuple(_evidence(pair, covers=_covers(pair, facts)) for pair in chosen)

@@ -88,8 +88,7 @@ def _architectures() -> dict[str, Any]:
     if path.is_file():
         tables = read_yaml(path)
     else:
-        shipped = json.loads(read_data("knowledge/index.json"))
-        tables = shipped["imputation"]
+        tables = json.loads(read_data("knowledge/index.json"))["imputation"]
     found: dict[str, Any] = tables["architectures"]
     return found
 
@@ -149,8 +148,7 @@ def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []
     for path in sorted(folder.glob("*.yaml")):
-        data = _name_engines(read_yaml(path))
-        entry, bad = check_entry(table, data, path.name)
+        entry, bad = check_entry(table, _name_engines(read_yaml(path)), path.name)
         problems += bad
         if entry is not None:
             ident = str(getattr(entry, "id"))  # noqa: B009

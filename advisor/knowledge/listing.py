@@ -47,8 +47,7 @@ def model_listing() -> str:
 
 
 def _fill(text: str, first: str, indent: int) -> str:
-    lines = textwrap.TextWrapper(WIDTH, first, " " * indent, break_on_hyphens=False)
-    return lines.fill(text)
+    return textwrap.TextWrapper(WIDTH, first, " " * indent, break_on_hyphens=False).fill(text)
 
 
 def _wrap(label: str, text: str) -> str:

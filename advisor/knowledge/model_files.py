@@ -48,14 +48,13 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
             return model.model_copy(update=own)
     folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
     name = str(fields.pop("name", "") or os.path.basename(folder))
-    made = _parameter_counts(fields)
     return LLM(
         id="".join(c if c.isalnum() or c in ".-" else "-" for c in name.lower())[:80],
         name=printable(name, 80),
         source=READ,
         checkpoints=held,
         note=f"Read from {printable(os.path.basename(path), 80)}.",
-        **made,
+        **_parameter_counts(fields),
     )
 
 

@@ -51,12 +51,11 @@ class Paper:
 
     def wrap(self, text: str, first: str = "", rest: str | None = None) -> list[str]:
         """Lines of at most `width` characters, indented by `first` and `rest` (None: as first)."""
-        hanging = " " * len(first) if rest is None else rest
         lines = textwrap.wrap(
             " ".join(text.split()),
             self.width,
             initial_indent=first,
-            subsequent_indent=hanging,
+            subsequent_indent=" " * len(first) if rest is None else rest,
             break_long_words=False,
             break_on_hyphens=False,
         )

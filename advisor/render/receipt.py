@@ -78,8 +78,7 @@ def _arm(receipt: Receipt, name: str, run: BenchmarkRun) -> tuple[Any, ...]:
         times += [known.mean, known.p50, known.p90, known.p99]
     power = receipt.power.get(name)
     joule = power.watts / run.output_tok_s if power and run.output_tok_s else None
-    figures = (run.output_tok_s, *times, joule)
-    return name, run.requests, run.failed, *map(number, figures)
+    return name, run.requests, run.failed, *map(number, (run.output_tok_s, *times, joule))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

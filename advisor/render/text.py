@@ -104,8 +104,7 @@ def _screen(
     lines: list[str] = [
         heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))
     ]
-    stale = stale_line(advice.plan.engine)
-    for text in filter(None, (*prose, stale)):
+    for text in filter(None, (*prose, stale_line(advice.plan.engine))):
         lines += paper.wrap(text)
     gains = _gains(advice, paper)
     lines += [*gap, *gains] if gains else []
@@ -171,10 +170,9 @@ def release(advice: Advice) -> str:
 def _setting(advice: Advice, ids: bool = False) -> str:
     """What is answered for, with names or the shorter ids."""
     facts, request = advice.facts, advice.request
-    nouns = ((facts.hardware, request.hardware), (facts.model, request.model))
     hardware, model = (
         (noun.id if ids or not noun.name else noun.name) if noun is not None else asked
-        for noun, asked in nouns
+        for noun, asked in ((facts.hardware, request.hardware), (facts.model, request.model))
     )
     own = own_name(request)
     model = f"{own} (assumed to be {model} inside)" if own else model

@@ -120,10 +120,9 @@ def objective_words(advice: Advice) -> str:
     asked = advice.objective
     if asked is None:
         return ""
-    fields = (("TPOT", asked.max_tpot_ms), ("TTFT", asked.max_ttft_ms))
     limits = ", ".join(
         f"{name} {x:g} ms" if x < LONG_MS else f"{name} {x / LONG_MS:g} s"
-        for name, x in fields
+        for name, x in (("TPOT", asked.max_tpot_ms), ("TTFT", asked.max_ttft_ms))
         if x is not None
     )
     arms = [

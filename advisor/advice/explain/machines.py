@@ -53,8 +53,7 @@ def alone(facts: Facts, base: Plan) -> str | None:
         if memory.bill(memory.replica(one, plan := propose.base_plan(one, split)), plan).fits
     ]
     best = max(placement.speeds(one, fitting).values()) if fitting else 0.0
-    several = facts.replace(**lone)
-    (joint,) = placement.speeds(several, [(base.tp * base.pp, base.dp)]).values()
+    (joint,) = placement.speeds(facts.replace(**lone), [(base.tp * base.pp, base.dp)]).values()
     if best <= joint:
         return None
     name = name_of(facts.hardware, "machine")
@@ -78,8 +77,7 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
     if over == 1:
         left, rest = facts.gpus % (board or 1), ""  # of the last machine, where it holds fewer
         if left:
-            few = left < ranks
-            runs = "too few for a server" if few else f"data-parallel size {left // ranks}"
+            runs = "too few for a server" if left < ranks else f"data-parallel size {left // ranks}"
             rest = f"; the last has {left} of the GPUs: {runs}"
         text += f": start the launch on each and share out the requests{rest}"
         brief = f"{facts.gpus} GPUs are {count} machines: share out the requests{rest}"

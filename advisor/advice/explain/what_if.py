@@ -115,8 +115,7 @@ def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
 def _speculates(request: Request) -> bool:
     """Whether something may speculate in answer to a request."""
     try:
-        facts = resolve.bare_facts(request)
-        question = judge.candidate_plans(facts, judge.weigh)
+        question = judge.candidate_plans(resolve.bare_facts(request), judge.weigh)
     except AdvisorError:
         return False
     judged = (judge.weigh(question.facts, plan, None) for plan in question.plans)

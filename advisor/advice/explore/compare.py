@@ -181,12 +181,11 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
         raise
     except AdvisorError as error:
         raise AdvisorError(f"{name}: {error}") from None
-    plain = [question.base.plan]
     return ComparedArm(
         label=name,
         kind=kind,
         advice=advice,
-        estimate=advice.estimate or judge.estimate_plans(question.facts, plain)[0],
+        estimate=advice.estimate or judge.estimate_plans(question.facts, [question.base.plan])[0],
         memory=memory.bill(memory.replica(advice.facts, advice.plan), advice.plan),
         codes=tuple(sorted({finding.code for finding in advice.findings})),
         within=users_within(request, limits) if limits else (),

@@ -136,8 +136,7 @@ def _build_layouts(
         layouts.append(PlanLayout(kind="on", title=on, refusal=why))
     else:
         plan = reference.candidates[0][reference.best].plan
-        words = k_text(plan.k, verifies_adaptively(plan))
-        on = f"one server with {plan.method}, {words}"
+        on = f"one server with {plan.method}, {k_text(plan.k, verifies_adaptively(plan))}"
         layouts.append(build("on", on, [(reference, reference.best)]))
     for title, split in splits.items():
         if isinstance(split, str):

@@ -136,8 +136,7 @@ def _judge_server(
     for facts, alone, all_, weight in zip(draft.each, each, in_mix, draft.weights, strict=True):
         fixed = [draft.question.base]
         for plan, own, estimate in zip(draft.question.plans, alone, all_, strict=False):
-            candidate = judge.weigh(facts, plan, own)
-            fixed.append(candidate.replace(estimate=estimate))
+            fixed.append(judge.weigh(facts, plan, own).replace(estimate=estimate))
         priced = [*zip(draft.plans[count:], all_[count:], strict=True)]
         views.append(adaptive.View(facts, fixed, priced, weight))
     third = adaptive.trial(views, judge.weigh)

@@ -187,8 +187,7 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     """One sentence on the machine and on what its runs changed."""
     count, estimate, bare = len(machine.runs), advice.estimate, None
     if advice.candidate is not None and estimate is not None and advice.facts.own_runs:
-        without = advice.facts.replace(own_runs=())
-        bare = judge.estimate_plans(without, [advice.candidate])[0]
+        bare = judge.estimate_plans(advice.facts.replace(own_runs=()), [advice.candidate])[0]
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
     runs = f"{count} own run{'s' if count > 1 else ''}"
     text = f"Calibrated with {machine.label} ({runs}, newest {machine.newest}{edited})"
@@ -242,8 +241,7 @@ def add_runs(
     `asked` are options by field of Request, plus `method` and `k`; `plan` is of the launch that
     ran. Raises AdvisorError for a name that could be a path, missing options, and other hardware.
     """
-    path = machines.path_of(name)
-    old = machines.load(name) if path.is_file() else None
+    old = machines.load(name) if machines.path_of(name).is_file() else None
     stated = dict(asked)
     if old is not None and not stated.get("hardware"):
         stated |= {"hardware": old.hardware, "gpus": stated.get("gpus") or old.gpus}

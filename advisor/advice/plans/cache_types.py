@@ -41,8 +41,7 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
         return plan.replace(kv_cache_dtype=word)
     if not kinds or not reads_8_bits(facts, plan):
         return plan
-    most = plan.max_num_seqs or facts.load
-    asked = min(ceil(facts.load / plan.dp), most)
+    asked = min(ceil(facts.load / plan.dp), plan.max_num_seqs or facts.load)
     if not needs_8_bits(facts, plan, arms, asked, need(facts)):
         return plan
     return plan.replace(kv_cache_dtype=kinds[0])

@@ -92,8 +92,7 @@ def need(facts: Facts) -> int:
 
 def context(facts: Facts) -> int:
     """The least context to serve: prompt and answer with room to spare, or what is given."""
-    tokens = need(facts)
-    return facts.question.max_model_len or int(least_context(facts, tokens))
+    return facts.question.max_model_len or int(least_context(facts, need(facts)))
 
 
 def least_context(facts: Facts, tokens: Length) -> Length:

@@ -95,10 +95,8 @@ def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
     elif plain.engine in memory.SERVERS:
         # llama-server takes no share of the memory and no ranks
         one = {"tp": 1, "dp": 1, "pp": 1, "memory_fraction": None, "kv_cache_dtype": None}
-        gguf = plain.replace(engine="llama-server", **one)
-        quant = largest_quant(facts, gguf, like=True)
-        many = facts.load > FEW
-        if quant is not None and not (many and (quant.bits or 0.0) < FOUR_BITS):
+        quant = largest_quant(facts, plain.replace(engine="llama-server", **one), like=True)
+        if quant is not None and not (facts.load > FEW and (quant.bits or 0.0) < FOUR_BITS):
             yield f"--engine llama-server --quant {quant.id}"
     for count in more_counts(facts.hardware, facts.gpus):
         if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):

@@ -241,8 +241,7 @@ def usual_caching(facts: Facts, plan: Plan, tokens: Any, load: Any) -> Any:
     """
     hybrid, bare = facts.llm.is_hybrid, plan.replace(prefix_caching=None)
     usual = engines.get(plan.engine).effective_prefix_caching(bare, hybrid) is not False
-    cached = plan.replace(prefix_caching=True)
-    room = memory.room(facts, cached, tokens) if hybrid else None
+    room = memory.room(facts, plan.replace(prefix_caching=True), tokens) if hybrid else None
     return usual if room is None else usual & (room >= (1 if load is None else load))
 
 

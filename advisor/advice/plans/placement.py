@@ -85,8 +85,7 @@ def layout_words(plan: Plan) -> str:
     """A layout in the field's short names."""
     if mode := split_mode(plan):
         return f"{mode} split"
-    apart = attention_groups(plan) > 1
-    spread = ("DP attention", plan.tp) if apart else ("DP", plan.dp)
+    spread = ("DP attention", plan.tp) if attention_groups(plan) > 1 else ("DP", plan.dp)
     sizes = (("TP", plan.tp), ("PP", plan.pp), spread, ("EP", expert_ranks(plan)))
     return " x ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "TP")
 

@@ -239,8 +239,7 @@ def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
     if topology.TENSOR not in topology.split_modes(facts) or plan.kv_cache_dtype:
         return (plan,)
     others = (row for row in plan.extra if row[0] != topology.SPLIT_MODE)
-    tensor = ((topology.SPLIT_MODE, topology.TENSOR), *others)
-    return plan, plan.replace(extra=tensor)
+    return plan, plan.replace(extra=((topology.SPLIT_MODE, topology.TENSOR), *others))
 
 
 def _attends_apart(facts: Facts, split: Split) -> bool:

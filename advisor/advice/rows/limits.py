@@ -115,10 +115,9 @@ def _server_plan(
     """The plan of some rows with limits as `propose.base_plan` has them; arrays (N,)."""
     step, fraction = propose.step_and_share(facts)
     enough = limits.enough_slots(facts, load, shares_context(plan))
-    least = limits.least_context(facts, tokens)
     given: Any = {
         "max_num_seqs": np.where(np.isnan(slots), enough, slots),
-        "max_model_len": np.where(np.isnan(length), least, length),
+        "max_model_len": np.where(np.isnan(length), limits.least_context(facts, tokens), length),
     }
     if traits(plan.engine).memory_share:
         given["max_num_batched_tokens"] = plan.max_num_batched_tokens or step

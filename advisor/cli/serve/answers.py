@@ -92,8 +92,7 @@ def advice(question: Question, what_if: bool = True) -> Advice:
             return _worked_out(asked, what_if)
     if not what_if and (known := _advice.lookup(question)) is not None:
         return known
-    kept = _advice if what_if else _quick
-    return kept.get(question, lambda: _worked_out(asked, what_if))
+    return (_advice if what_if else _quick).get(question, lambda: _worked_out(asked, what_if))
 
 
 def _worked_out(asked: dict[str, Any], what_if: bool) -> Advice:

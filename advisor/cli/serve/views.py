@@ -239,7 +239,6 @@ def chat_request(advice: Advice, key: bool = False) -> str:
     if key or (not is_local(advice) and traits(plan.engine).api_key_env):
         lines.append(f'-H "Authorization: Bearer ${key_name(plan)}"')
     asked = {"role": "user", "content": "Write a haiku about drafts."}
-    name = plan.served_model_name or plan.model
-    body = {"model": name, "messages": [asked], "max_tokens": 512}
+    body = {"model": plan.served_model_name or plan.model, "messages": [asked], "max_tokens": 512}
     lines += ["-H 'Content-Type: application/json'", f"-d {shell_word(json.dumps(body))}"]
     return " \\\n  ".join(lines)

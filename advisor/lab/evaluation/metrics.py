@@ -49,8 +49,7 @@ def group_average(
     if not len(each):
         return GroupScore(np.nan, np.nan, np.nan)
     draws = np.random.default_rng(seed).integers(0, len(each), (BOOTSTRAPS, len(each)))
-    means = each[draws].mean(axis=1)
-    return GroupScore(each.mean(), *np.quantile(means, (0.05, 0.95)))
+    return GroupScore(each.mean(), *np.quantile(each[draws].mean(axis=1), (0.05, 0.95)))
 
 
 def confusion(measured: Floats, on: Flags, weight: Floats) -> tuple[float, float]:

@@ -61,8 +61,7 @@ def models(found: Evaluation) -> Table:
 def splits(found: Evaluation) -> Table:
     """The other splits, and the weak rows."""
     e, rows = found.examples, scores.scored_rows(found.examples)
-    primary = "primary: sources (community table by rig)"
-    items = [(primary, e, e.fold, found.shipped, rows)]
+    items = [("primary: sources (community table by rig)", e, e.fold, found.shipped, rows)]
     items += [(name, e, folds, fit, rows) for name, (folds, fit) in found.splits.items()]
     if found.weak:
         weak, fit = found.weak
@@ -91,8 +90,7 @@ def decisions(found: Evaluation) -> Table:
         for side in scores.sides(e, fit):
             pick = side.rows
             codes, y = scores.codes_of(side, fit)[pick], e.log_speedup[pick]
-            by_source = row_weight(e.fold[pick])
-            for unit, weight in (("rows", None), ("sources", by_source)):
+            for unit, weight in (("rows", None), ("sources", row_weight(e.fold[pick]))):
                 shares = scores.decision_shares(y, codes, weight)
                 lines.append([name, STATED[side.name], unit, *_percents(shares)])
     for name, code in (("always on", 2), ("always off", 0)):
@@ -140,8 +138,7 @@ def kinds(found: Evaluation) -> dict[str, Table]:
         for name, (values, words, edges) in bands.items()
     }
     lines = {name: _breakdown(found, values, rows) for name, values in labels.items()}
-    first = e.metric == "ttft"
-    lines["engine, time to first token"] = _breakdown(found, e.engine, first)
+    lines["engine, time to first token"] = _breakdown(found, e.engine, e.metric == "ttft")
     return lines
 
 

@@ -84,14 +84,8 @@ def _short(value: Any) -> Any:
 
 def _by_use(entries: list[Pair]) -> list[str]:
     """The columns of a run, those that most runs fill first."""
-    named = {n for entry in entries for n in entry} - {
-        *SHARED,
-        "metric",
-        "speedup",
-        "date",
-        "run_id",
-        "source",
-    }
+    shown = {*SHARED, "metric", "speedup", "date", "run_id", "source"}
+    named = {n for entry in entries for n in entry} - shown
     given = {n: sum(n in e and (n, e[n]) != ("clean", True) for e in entries) for n in named}
     return sorted(given, key=lambda n: (-given[n], n))
 
@@ -101,8 +95,7 @@ def native_quant(name: str | None) -> str | None:
     """The quantisation of a model published in fewer than 16 bits alone (gpt-oss: MXFP4)."""
     try:
         model = knowledge.llm(name or "")
-        quants = {knowledge.quant(one.quant).id for one in knowledge.checkpoints(model)}
-        (only,) = quants
+        (only,) = {knowledge.quant(one.quant).id for one in knowledge.checkpoints(model)}
         return only if (knowledge.quant(only).bits or 16) < 16 else None
     except (UnknownFact, ValueError):
         return None

@@ -100,8 +100,7 @@ def cross_predict(
         gone = set(train.source[~rest]) | set(test.source[here])
         gone -= set(inside.source)  # a table that is split by rig still has its other rigs
         cut = Slopes(chords.names, chords.values[np.tile(rest, 2)])
-        model = fit(inside, observations.without(gone), cut, setting)
-        return _raw(model, test.take(here))
+        return _raw(fit(inside, observations.without(gone), cut, setting), test.take(here))
 
     names = np.unique(test_folds).tolist()
     parts = list(each_fold(one, names, progress))

@@ -178,5 +178,4 @@ def _read_data(data: Node, reading: Reading) -> None:
         if value.kind == "scalar" and "\n" in value.text:
             reading.inside(value.text_map, 1, key.text)
         elif re.fullmatch(r"LLAMA_ARG_\w+|\w*_ARGS", key.text):
-            said = f"{key.text} is set for containers that take this ConfigMap"
-            reading.note(said, key.start)
+            reading.note(f"{key.text} is set for containers that take this ConfigMap", key.start)

@@ -124,8 +124,7 @@ def option_words(key: Node, value: Node, engine: str) -> list[Mapped]:
 
 def model_service(node: Node, document: Node) -> list[Mapped]:
     """What llm-d's chart adds: the model of `modelArtifacts`, its role's parallelism."""
-    artifacts = document.get("modelArtifacts")
-    words = repository(artifacts.get("name", "uri"))
+    words = repository(document.get("modelArtifacts").get("name", "uri"))
     for role in (document.get("decode"), document.get("prefill")):
         width = role.path("parallelism.tensor")
         if width and any(one is node for one in role.get("containers").items):

@@ -40,10 +40,9 @@ def _unquote(value: Mapped, escapes: bool) -> Mapped:
     text = value.text
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         inner = value.part(1, len(text) - 1)
-        plain = not escapes or text[0] == "'"
         return (
             inner
-            if plain
+            if not escapes or text[0] == "'"
             else replace_matches(inner, _ESCAPED, lambda found, at: literal(found[0][1], at + 1))
         )
     comment = re.search(r"[ \t]+[;#][ \t]", text)

@@ -63,8 +63,7 @@ def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings 
 def _task(node: Node) -> Surroundings:
     """What a task asks for: `resources.accelerators` of SkyPilot, `container` of sparkrun."""
     around = Surroundings(kind="recipe")
-    wanted = node.path("resources.accelerators")
-    if count := re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text):
+    if count := re.fullmatch(r"[\w-]+:(\d{1,3})", node.path("resources.accelerators").text):
         around.gpus = count[1]
     image = node.get("container", "container_image", "docker_image", "image")
     if image.kind == "scalar" and _IMAGE.fullmatch(image.text):

@@ -182,8 +182,7 @@ def _ray_models(application: Node) -> list[Node]:
     """The models of an application: a list of them, or those of prefill and decode."""
     if models := application.path("args.llm_configs") or application.get("llm_configs"):
         return models.members
-    named = application.get("args").entries()
-    return [one for _, one in named if one.get("engine_kwargs")]
+    return [one for _, one in application.get("args").entries() if one.get("engine_kwargs")]
 
 
 def read_ray_serve(document: Node, reading: Reading) -> bool:

@@ -195,8 +195,7 @@ def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric
         return None
     a, b = _middle(left), _middle(right)
     log = math.log(b / a) if metric == "output_tok_s" else math.log(a / b)
-    spread = _between(left, right)
-    variance = spread**2 * (1 / len(left) + 1 / len(right))
+    variance = _between(left, right) ** 2 * (1 / len(left) + 1 / len(right))
     within = [_within(run, metric) for run in (*off, *on)]
     if len(left) > 1 or len(right) > 1:
         noise = f"{len(left)} and {len(right)} repeats"

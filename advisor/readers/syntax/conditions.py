@@ -87,10 +87,9 @@ def compare(left: str, operator: str, right: str) -> bool | None:
     if operator in _NUMBERS and _NUMBER.fullmatch(left) and _NUMBER.fullmatch(right):
         return _NUMBERS[operator](int(left), int(right))
     if operator in _TEXTS:
-        same = (
+        return (
             fnmatchcase(left[:2000], right[:2000]) if re.search(r"[*?[]", right) else left == right
-        )
-        return same == (operator != "!=")
+        ) == (operator != "!=")
     return None
 
 

@@ -217,8 +217,7 @@ def list_statement(shell: ShellState, node: Node) -> bool:
             return True
         if operator == "&&" and verdict is None:
             before = len(shell.reading.found)
-            ended = shell.statement(parts[1])
-            return ended and len(shell.reading.found) > before
+            return shell.statement(parts[1]) and len(shell.reading.found) > before
     taken = None if verdict is None else verdict == (operator == "&&")
     branch = (taken, outside and taken is not None, [parts[1]])
     return _branches(shell, [branch], shell.text(node).first())

@@ -166,8 +166,7 @@ def _reference(
     source: Mapped, dollar: int, close: int, scope: Scope, depth: int
 ) -> tuple[int, Mapped]:
     text = source.text
-    after = text[dollar + 1]
-    if after == "$":
+    if text[dollar + 1] == "$":
         return dollar + 2, Mapped("$", [source.pos[dollar]])
     if close > 0 and depth < 20:
         body = source.part(dollar + 2, close)

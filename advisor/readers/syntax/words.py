@@ -48,8 +48,7 @@ def expand_value(source: Mapped, scope: Scope) -> Mapped:
     fields = _Lexer(source, scope, True, splits=False, fields_split=False).run()
     if len(fields) <= 1:
         return fields[0] if fields else EMPTY
-    spaced = [part for field in fields for part in (synthetic(" "), field)][1:]
-    return join(spaced)
+    return join([part for field in fields for part in (synthetic(" "), field)][1:])
 
 
 class _Lexer(Record):
@@ -216,8 +215,7 @@ class _Lexer(Record):
             close = closing_index(text, i + 1)
             self.unclosed += close < 0
         if following == "{" and close > 0:
-            body = self.source.part(i + 2, close)
-            return close + 1, parameter(body, self.scope, self.inner)
+            return close + 1, parameter(self.source.part(i + 2, close), self.scope, self.inner)
         if following == "(" and close > 0:
             if text.startswith("((", i + 1) and text[close - 1] == ")":
                 return close + 1, hole("((...))", at)
@@ -235,8 +233,7 @@ class _Lexer(Record):
         """The default in `${NAME:-default}`: a word of its own."""
         if self.depth > 20:
             return body
-        inner = _Lexer(body, self.scope, True, False, self.depth + 1, fields_split=False)
-        words = inner.run()
+        words = _Lexer(body, self.scope, True, False, self.depth + 1, fields_split=False).run()
         return words[0] if len(words) == 1 else join(words)
 
     def substitute(self, body: Mapped) -> Mapped:

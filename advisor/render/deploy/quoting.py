@@ -58,8 +58,7 @@ def comment(text: str, indent: str = "") -> str:
 def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
     lines: list[str] = []
     for key, held in data.items():
-        value = _unwrap(held, lines, indent)
-        lines += _entry(f"{indent}{_key(key)}:", value, indent)
+        lines += _entry(f"{indent}{_key(key)}:", _unwrap(held, lines, indent), indent)
     return lines
 
 

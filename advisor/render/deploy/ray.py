@@ -83,13 +83,12 @@ def _application(advice: Advice) -> tuple[dict[str, Any], Server]:
         environment["pip"] = NotedValue([f"vllm=={release}"], note)
     if environment:
         model["runtime_env"] = environment
-    application = {
+    return {
         "name": server.name,
         "route_prefix": "/",
         "import_path": BUILDER,
         "args": {"llm_configs": [model]},
-    }
-    return application, server
+    }, server
 
 
 def _arguments(server: Server) -> dict[str, Any]:

@@ -22,8 +22,7 @@ def plan_text(made: MixPlan, paper: Paper = PAGE) -> str:
     for line in made.why:
         lines += paper.item(line)
     lines += ["", *paper.wrap(_setting(made))]
-    order = [made.best, *(one for one in made.layouts if one is not made.best)]
-    for one in order:
+    for one in [made.best, *(one for one in made.layouts if one is not made.best)]:
         lines += ["", *_layout(one, paper)]
     lines += ["", *paper.wrap("Gains are against one server without speculation, each class by its "
                               "own goal, the mean weighted by requests at once.")]  # fmt: skip
@@ -31,8 +30,7 @@ def plan_text(made: MixPlan, paper: Paper = PAGE) -> str:
 
 
 def _setting(made: MixPlan) -> str:
-    first = next(one for one in made.layouts if one.instances).instances[0]
-    facts = first.facts
+    facts = next(one for one in made.layouts if one.instances).instances[0].facts
     hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else made.mix.hardware
     gpus = f"{made.mix.gpus} x " if made.mix.gpus > 1 else ""
     quant = facts.quant.id if facts.quant is not None else ""
@@ -60,8 +58,7 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     for seen in one.results:
         chance = "" if seen.p_objective is None else f"P {seen.p_objective:.2f}"
         speeds = (number(seen.output_tok_s), number(seen.tpot_ms), ttft_words(seen))
-        gain = percent(seen.gain.p50)
-        rows.append((seen.name, number(seen.concurrency), gain, *speeds, chance))
+        rows.append((seen.name, number(seen.concurrency), percent(seen.gain.p50), *speeds, chance))
     lines += columns(rows, paper, "  ")
     for server in one.instances:
         lines += paper.wrap(server_words(server), "  ", "    ")
@@ -145,8 +142,7 @@ def _advice(one: Instance, place: int) -> Advice:
     """The answer that one server's part is written from, on a port of its own."""
 
     def with_port(plan: Plan) -> Plan:
-        port = (plan.port or 8000) + place
-        return on_each(one.facts, plan.model_copy(update={"port": port}))
+        return on_each(one.facts, plan.model_copy(update={"port": (plan.port or 8000) + place}))
 
     plan, off = with_port(one.plan), with_port(one.candidates[0].plan)
     estimate = next((row.estimate for row in one.candidates if row.plan == one.plan), None)

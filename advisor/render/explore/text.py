@@ -134,8 +134,7 @@ def _table(found: Sweep, loads: Sequence[LoadPoint], paper: Paper) -> list[str]:
     rows: list[tuple[str, ...]] = [head]
     for load in loads:
         where = tuple(pair for pair in load.setting if axis is None or pair[0] == axis)
-        first = setting_words(where) or "as requested"
-        rows.append((first, *_cells(load)))
+        rows.append((setting_words(where) or "as requested", *_cells(load)))
     return _columns(rows, paper)
 
 

@@ -71,8 +71,7 @@ def _with_commas(text: str) -> str:
     parts, done, value = [], 0, False
     blank = " " if ", " in text or ": " in text else ""
     for found in _PIECE.finditer(text):
-        opens = found.group()[0] in '"{['
-        if value and opens:
+        if value and found.group()[0] in '"{[':
             parts += [text[done : found.start()].rstrip(), ",", blank]
             done = found.start()
         value = found.group() not in (",", ":", "{", "[")

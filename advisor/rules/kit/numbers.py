@@ -142,8 +142,7 @@ def likely_number(kind: str, text: str) -> str | None:
     if size is None:
         found = re.fullmatch(r"(\d+)\s*[A-Za-z]+", text)
         return found[1] if found else None
-    scale = {"k": 2**10, "m": 2**20}.get((size[2] or "").lower(), 1)
-    number = float(size[1]) * scale
+    number = float(size[1]) * {"k": 2**10, "m": 2**20}.get((size[2] or "").lower(), 1)
     if number > _LARGEST:
         return size[1] if size[1].isdigit() else None
     return str(int(number)) if number == int(number) else None

@@ -137,8 +137,7 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
             return own.env
     words = name.split("_")
     for one in known:
-        pair = word_apart(words, one.split("_"))
-        short, long = sorted(pair or ("", ""), key=len)
+        short, long = sorted(word_apart(words, one.split("_")) or ("", ""), key=len)
         if len(short) > 2 and short[0] == long[0] and is_within(short, long):
             return one  # one word is the other cut short
     plain = {one.replace("_", ""): one for one in known}

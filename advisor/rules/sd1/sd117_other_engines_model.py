@@ -227,11 +227,10 @@ def no_file(case: Case, place: Flag, bare: str) -> Hits:
             fix="Give a GGUF file with -m, or a GGUF repository with -hf.",
         )
     elif option == "--model" and _REPOSITORY.fullmatch(bare):
-        what = f"Write -hf {place.value}."
         yield Hit(
             f"-m takes a file, and {model} is a repository: -hf takes one",
             flag=place,
-            fix=span_fix(case, place.span, f"-hf {place.value}", what),
+            fix=span_fix(case, place.span, f"-hf {place.value}", f"Write -hf {place.value}."),
         )
     elif option == "--model" and _CUT.search(bare):
         yield Hit(

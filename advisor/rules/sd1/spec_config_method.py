@@ -40,12 +40,11 @@ def method_alias(case: Case) -> Hits:
         what, launch = 'Write "method":"mtp".', case.launch
         # every release that takes the old name rewrites it to the new one itself
         safe = "mtp" in choices and not launch.emitted and launch.fork is None
-        short = place is not None and place.name == "--spec-method"
         yield Hit(
             f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
             flag=place,
             fix=set_fix(case, place, "mtp", what, safe=safe)
-            if short
+            if place is not None and place.name == "--spec-method"
             else json_fix(case, place, "method", '"mtp"', what, safe=safe),
         )
 

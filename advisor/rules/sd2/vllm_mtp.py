@@ -139,5 +139,4 @@ def async_padded_drafter(case: Case) -> Hits:
     """
     key = "disable_padded_drafter_batch"
     if spec_keys(case)[1].get(key) is True:
-        text = f"--async-scheduling and {key} exclude each other"
-        yield Hit(text, fix="Remove one of them.")
+        yield Hit(f"--async-scheduling and {key} exclude each other", fix="Remove one of them.")

@@ -128,8 +128,7 @@ def _check_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
 
 
 def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
-    made = fields(words, AB_FIELDS, uploads.RunOptions, wrong, "as the files state")
-    return {"fields": made}
+    return {"fields": fields(words, AB_FIELDS, uploads.RunOptions, wrong, "as the files state")}
 
 
 def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
@@ -142,8 +141,7 @@ def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
         bad = wrong.removesuffix(f"_{number}") if wrong.endswith(f"_{number}") else ""
         made = fields(row, CLASS, sheets.MixClass, bad)
         rows.append([field | {"name": f"{field['name']}_{number}"} for field in made])
-    machine = fields(words, MACHINE, wrong=wrong, sheet="")
-    return {"fields": machine, "rows": rows}
+    return {"fields": fields(words, MACHINE, wrong=wrong, sheet=""), "rows": rows}
 
 
 _NO_RUNS: dict[str, Any] = {"runs": [], "ab": None}

@@ -76,8 +76,7 @@ def verdict(
     if not left or not right:
         raise AdvisorError("an A/B needs a run without speculation and one with it")
     asked = dict(check_fields(RunOptions, given))
-    found = settings.setting(left, right, asked, _plan(launch))
-    return judge_ab(left, right, found)
+    return judge_ab(left, right, settings.setting(left, right, asked, _plan(launch)))
 
 
 def add_uploaded_runs(

@@ -17,11 +17,10 @@ _METHOD = (
 
 def _finish(run: BenchmarkRun, row: Row) -> Row:
     k, method = number_at(row, _K), (text_at(row, _METHOD) or "none").lower()
-    drafts = bool(k) or method != "none"
     return {
         "engine": _ENGINES.get(str(part_at(row, "engine").get("id"))),
         "k": round(k) if k else None,
-        "method": method.removeprefix("draft-") if drafts else "none",
+        "method": method.removeprefix("draft-") if k or method != "none" else "none",
     }
 
 

@@ -28,7 +28,6 @@ def _bench_finish(run: BenchmarkRun, row: Row) -> Row:
     alone = run.output_tok_s and not prompt
     if alone and not samples:
         times = Latency.from_statistics(mean=1e3 / (run.output_tok_s or 1.0))
-    mixed = prompt and output
     return _NONE | {
         "concurrency": 1.0,
         "part": part + (f" @ d{depth}" if depth else ""),
@@ -42,7 +41,7 @@ def _bench_finish(run: BenchmarkRun, row: Row) -> Row:
         "prompt_tok_s": run.output_tok_s if not output else None,
         "repeats": len(samples) or None,
         "tpot_ms": times if alone else None,
-        "notes": ("t/s counts prompt and generated tokens together",) if mixed else (),
+        "notes": ("t/s counts prompt and generated tokens together",) if prompt and output else (),
     }
 
 
@@ -60,8 +59,7 @@ def _samples(row: Row) -> list[float]:
 def _benchy_finish(run: BenchmarkRun, row: Row) -> Row | None:
     if row.get("is_context_prefill_phase"):
         return None
-    speeds = floats_at(row, "tg_req_throughput > values")
-    times = Latency.of(1e3 / v for v in speeds if v > 0)
+    times = Latency.of(1e3 / v for v in floats_at(row, "tg_req_throughput > values") if v > 0)
     if times is None and run.request_tok_s:
         times = Latency.from_statistics(mean=1e3 / run.request_tok_s)
     sizes = (("pp", run.input_tokens), ("tg", run.output_tokens))
