@@ -163,8 +163,8 @@ def test_one_remark_on_many_services_is_said_once() -> None:
     report = validate(text=text, name="compose.yaml", hw="gb10")
     alike = [found for found in report.findings if found.code == "SD305"]
     assert len(alike) == 8  # each place keeps its fix
-    (said,) = [one for one in merge_repeats(report.findings) if one.finding.code == "SD305"]
-    assert len(said.also) == 7
+    (also,) = [more for one, more in merge_repeats(report.findings) if one.code == "SD305"]
+    assert len(also) == 7
     assert report_text(report).count("SD305") == 1 and "also on lines" in report_text(report)
 
 

@@ -33,10 +33,10 @@ def judgements() -> dict[Place, tuple[str, str]]:
 @cache
 def remarks() -> tuple[Place, ...]:
     return tuple(
-        (path.name, one.finding.line, one.finding.code, one.finding.severity)
+        (path.name, one.line, one.code, one.severity)
         for path in FILES
-        for one in merge_repeats(validate(str(path)).findings)
-        if one.finding.severity != "info"
+        for one, _ in merge_repeats(validate(str(path)).findings)
+        if one.severity != "info"
     )
 
 
