@@ -221,6 +221,21 @@ SERVERS: dict[str, tuple[str, str, str | None, Option]] = {
     "docker in make": ("Makefile",
                        "r:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m --port $(P)\n",
                        "m", {"--port": None}),
+    "what a shell prints in make": (
+        "Makefile", "T := $(shell nvidia-smi -L | wc -l)\nr: ; vllm serve m --port 1 -tp $(T)\n",
+        "m", {"--port": "1", "--tensor-parallel-size": None},
+    ),
+    "a default in just": (
+        "justfile", "m := env_var_or_default('M', 'a.gguf')\ns:\n    @llama-server -m {{m}} -c 1\n",
+        "a.gguf", {"--ctx-size": "1"},
+    ),
+    "a session": ("a.md", "```bash\n$ vllm serve m \\\n>   --port 1\nINFO vllm: --x\n$ ls\n```\n",
+                  "m", {"--port": "1"}),
+    "statements in a line": (
+        "a.yaml", "d:\n  image: vllm/vllm-openai:v0.25.1\n  command: >-\n    --model m\n"
+        "    {% if a %}--max-model-len 4096{% endif %} --port {% if b %}1{% else %}2{% endif %}\n",
+        "m", {"--max-model-len": "4096", "--port": None},
+    ),
     "a shell in make": ("Makefile", "r:\n\tbash -c 'uv run vllm serve m --port 1'\n", "m",
                         {"--port": "1"}),
     "just": ("justfile", "m := 'a.gguf'\ns:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",

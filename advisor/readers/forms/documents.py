@@ -12,9 +12,19 @@ from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.source import SourceText
-from advisor.readers.syntax.mapped import Mapped, literal, placeholders_to_holes
+from advisor.readers.syntax.mapped import (
+    EMPTY,
+    Mapped,
+    join,
+    literal,
+    placeholders_to_holes,
+    replace_matches,
+)
 
 _FENCED = lazy_re(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
+# what is typed in a session, without what is printed; and the sign of a line that goes on
+_TYPED = lazy_re(r"^[ \t]*\$[ \t]+((?:[^\n]*\\\r?\n)*[^\n]*\n)", re.M)
+_GOES_ON = lazy_re(r"(?<=\n)[ \t]*>[ \t]")
 _SUFFIXES = {"powershell": "ps1", "pwsh": "ps1", "posh": "ps1", "batch": "bat", "dotenv": "env"}
 # what no server is started in
 _OTHERS = "toml html xml css js javascript ts typescript jsx tsx go rust c cpp java diff sql csv"
@@ -28,7 +38,11 @@ def read_markdown(reading: Reading) -> None:
         known, language = len(reading.found), found[2].lower() or "sh"
         if language in _NO_LAUNCH:
             continue
-        reading.inside(text.part(*found.span(3)), 1, "x." + _SUFFIXES.get(language, language))
+        block = text.part(*found.span(3))
+        if typed := list(_TYPED.finditer(block.text)):
+            block = join(block.part(*line.span(1)) for line in typed)
+            block = replace_matches(block, _GOES_ON, lambda *_: EMPTY)
+        reading.inside(block, 1, "x." + _SUFFIXES.get(language, language))
         for one in reading.found[known:]:
             one.form = "document"
         reading.found[known:] = [one for one in reading.found[known:] if not _is_named_only(one)]

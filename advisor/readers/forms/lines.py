@@ -19,7 +19,7 @@ from advisor.readers.programs import (
 )
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.make_calls import with_calls
-from advisor.readers.syntax.mapped import Mapped, hole, literal, replace_matches
+from advisor.readers.syntax.mapped import HOLE, Mapped, hole, literal, replace_matches
 
 MAX_LINE, MAX_NAMES, MAX_VALUE = 20_000, 500, 2_000
 _REMARK = lazy_re(
@@ -37,7 +37,7 @@ _ASSIGNMENT = lazy_re(
 _MARK = lazy_re(
     r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])|\$?\{\{-?[ \t]*([^{}\n]{1,200})\}\}"
     r"|\$\{([^{}\n]{1,200})\}|\$\(([^()\n]{1,200})\)"
-    r"|%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!"
+    r"|%([A-Za-z_]\w*)(?::[^%\n]*)?%|%~[a-z]{0,9}(\d)|!([A-Za-z_]\w*)!"
     r"|(?:\$|(?<=\s)@)(?:env:|script:|global:)?([A-Za-z_]\w*)"
 )
 _PARENS = r"\((?:[^()]|\([^()]*\)){0,500}\)"
@@ -50,10 +50,12 @@ _CONDITION = lazy_re(
     r"\s+\(?",
     re.I,
 )
-_WORD = lazy_re(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
+_WORD = lazy_re(rf"""(?:{HOLE.pattern}|"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 _OPERATOR = lazy_re(r"\s(?:&&|&|\|\|?|;)\s")
 _QUOTE = lazy_re(r'\\"|""|"')
-_QUOTED = lazy_re(r"\"[^\"\n]*\"")
+_QUOTED = lazy_re(rf"\"[^\"\n]*\"|{HOLE.pattern}")
+_DEFAULT = lazy_re(r"env\w*\([^,()\n]*,[ \t]*(\"[^\"\n]*\"|'[^'\n]*')\)")  # of a variable, in just
+_CALL = lazy_re(r"[a-z_]\w*\(")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 _RECIPE, _DOLLARS = lazy_re(r"\t[ \t]*[@+-]*[ \t]*"), lazy_re(r"\$\$|\ue003")  # a shell's $ in make
 _LEAD = lazy_re(r"[@+!-]{1,3}(?=\w)")  # of a recipe of make and just
@@ -119,10 +121,12 @@ def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
     values: dict[str, Mapped | None] = {}
     env: Env = {}
     for found in _ASSIGNMENT.finditer(text.text):
-        lead, name, written = (found[1] or "").lower(), found[2], found[3].rstrip()
+        lead, name, default = (found[1] or "").lower(), found[2], _DEFAULT.match(found[3])
+        written = (default[1] if default else found[3]).rstrip()
+        start = found.start(3) + (default.start(1) if default else 0)
         if "(" in found[0][: found.start(3) - found.start()]:
             written = written.removesuffix(")")
-        value = text.part(found.start(3), found.start(3) + len(written))
+        value = text.part(start, start + len(written))
         if lead.endswith('"'):
             value = value.part(0, len(value) - 1)
         key = name.lower()
@@ -133,7 +137,7 @@ def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
             continue
         same = key not in values or (known is not None and known.text in ("", value.text))
         called = lead == "$" and (written[:1] in ("(", "[") or "-ArgumentList" in written)
-        values[key] = value if same and not called else None
+        values[key] = value if same and not (called or _CALL.match(written)) else None
         if lead.lstrip("@").startswith(("set", "$env:", "export")):
             env[name] = EnvItem(_fill(unquote(value), {}), text.pos[found.start(2)])
     return {name: value for name, value in values.items() if value is not None}, env

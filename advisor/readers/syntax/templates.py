@@ -7,8 +7,13 @@ from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
 VANISHED = "\ue002"  # what a control line leaves of itself inside a block of text: nothing
 _LINE = lazy_re(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
-_JINJA_LINE = lazy_re(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
+_JINJA_LINE = lazy_re(r"^([ \t]*)\{%(?:[^%\n]|%(?!\}))*%\}[ \t]*\r?$", re.M)
 _TEMPLATE = lazy_re(r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}")  # no JSON in doubled braces
+# a choice between two texts, or a mark around one that may be left out
+_STATEMENT = lazy_re(
+    r"\{%-?\s*if\b(?:(?!\{%-?\s*endif).){0,300}?\{%-?\s*el(?:se|if)\b.{0,300}?\{%-?\s*endif\s*-?%\}"
+    r"|\{%.*?%\}"
+)
 _CONTROL = lazy_re(
     r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break"
     r"|continue)\b))"
@@ -34,17 +39,21 @@ def _comment(found: re.Match[str]) -> str:
 
 
 def _holes(text: str) -> str:
-    """Only up to the last `}}` of each line: behind it every `{{` would look for its end again."""
+    """Only up to the last end of each line: behind it every begin would look for its end again."""
     lines = text.split("\n")
-    for number, line in enumerate(lines):
-        end = line.rfind("}}") + 2
-        if end >= 4 and "{{" in line:
-            lines[number] = _TEMPLATE.sub(_hole, line[:end]) + line[end:]
+    for begin, close, pattern in (("{{", "}}", _TEMPLATE), ("{%", "%}", _STATEMENT)):
+        for number, line in enumerate(lines):
+            end = line.rfind(close) + 2
+            if end >= 4 and begin in line:
+                lines[number] = pattern.sub(_hole, line[:end]) + line[end:]
     return "\n".join(lines)
 
 
 def _hole(found: re.Match[str]) -> str:
-    return HOLE_OPEN + re.sub(r"[^\w.]", "_", found.group()[1:-1]) + HOLE_CLOSE
+    said = found.group()
+    if said.startswith("{%") and not re.search(r"\bel(se|if)\b", said):
+        return VANISHED * len(said)  # what a condition adds is read
+    return HOLE_OPEN + re.sub(r"[^\w.]", "_", said[1:-1]) + HOLE_CLOSE
 
 
 def _in_blocks(text: str) -> str:

@@ -16,8 +16,8 @@ _TYPOGRAPHIC = lazy_re("[\u2018\u2019\u201c\u201d\u201e]")
 _NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
 
 
-def problem(text: str) -> str | None:
-    """What is wrong with a JSON object; None if it is one."""
+def problem(text: str, wanted: type = dict) -> str | None:
+    """What is wrong with a JSON object, or another JSON value; None if it is one."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -26,7 +26,7 @@ def problem(text: str) -> str | None:
         return f"{said} at character {where + 1}" if where is not None else str(error)
     kinds = {list: "a list", str: "a text", bool: "a truth", type(None): "null"}
     said = kinds.get(type(data), "a number")
-    return None if isinstance(data, dict) else f"it holds {said}, not an object"
+    return None if isinstance(data, wanted) else f"it holds {said}, not an object"
 
 
 def has_empty_values(found: Flag) -> bool:

@@ -65,14 +65,14 @@ def json_option(case: Case) -> Hits:
         if key:
             yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
         elif takes_object(case, found):
-            broken = problem(found.value)
+            option = catalogue(case).find(found.name, catalogued_version(case))
+            free = option is not None and isinstance(option.default, list)  # any JSON
+            broken = problem(found.value, object if free else dict)
             if has_empty_values(found):
                 continue
-            if broken is None:
-                yield from keys(case, found, name, json.loads(found.value))
-            else:
+            if broken is not None:
                 yield Hit(
-                    f"{found.raw} is not a JSON object: {broken}",
+                    f"{found.raw} is not {'JSON' if free else 'a JSON object'}: {broken}",
                     flag=found,
                     # put together from variables, some of which the reading may not know
                     severity="warning" if found.value_span is None else None,
@@ -82,6 +82,8 @@ def json_option(case: Case) -> Hits:
                     versions="0.10.0 and later" if (old := _PAIRS.fullmatch(found.value)) else "",
                     slip=not old,
                 )
+            elif not free:
+                yield from keys(case, found, name, json.loads(found.value))
 
 
 def takes_object(case: Case, found: Flag) -> bool:
