@@ -26,19 +26,33 @@ from advisor.cli.serve.question import fields_of
 from advisor.cli.serve.sheets import pages as sheets
 from advisor.cli.serve.sheets.questions import Doubt, MixForm, PastedText, Sides
 from advisor.cli.serve.sheets.uploads import RunOptions
-from tests.tables import cells, fields, spread
+from tests.tables import fields, spread
 
 MODEL = fields(
     "model_type=qwen3 hidden_size=4096 num_hidden_layers=36 num_attention_heads=32 "
     "num_key_value_heads=8 head_dim=128 intermediate_size=12288 vocab_size=151936"
 )
-# What a request needs beside the field that is tried.
-GOOD: dict[str, Any] = {
-    **cells("hw=h100 names=gb10,h100 what=k=2 vary=concurrency=1,2 code=SD201"),
-    **dict.fromkeys(("mix", "text", "off", "on"), ""),
+FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
+ARMS = {arm: (FILES / f"vllm-serve-{arm}.json").read_text() for arm in ("off", "on")}
+SERVE = {"text": "vllm serve Qwen/Qwen3-8B --swap-space 2\n"}
+# What a request needs beside the field that is tried, by the word of its address or tool: `hw`
+# where none stands here.
+GOOD: dict[str, dict[str, Any]] = {
+    "compare": {"names": "gb10,h100"},
+    "why_not": {"hw": "h100", "what": "k=2"},
+    "sweep": {"hw": "h100", "vary": "concurrency=1,2"},
+    "mix": {"hw": "h100", "name_1": "a", "concurrency_1": "2"},
+    "plan": {"hw": "h100", "classes": [{"name": "a", "concurrency": 2}]},
+    "check": SERVE,
+    "validate": SERVE,
+    "ab": ARMS,
+    "calibrate": ARMS | {"machine": "desk", "hw": "gb10", "model": "qwen3.6-35b-a3b"},
+    "results": {"off": ARMS["off"]},
+    "known": {},
+    "rules": {},
+    "list_names": {"kind": "hardware"},
+    "explain": {"code": "SD201"},
 }
-# The same where the field holds no name: nothing is computed beside it.
-SHORT = {**GOOD, "what": "quant=none-such", "names": "gb10,none-such", "vary": "none-such=1"}
 # How a path stands in a field: alone, as the value of an axis or of an option, in a text.
 SHAPES = ("{}", "model={}", "{},qwen3.6-27b", "model={},qwen3.6-27b",
           "vllm serve {0} --config {0} --chat-template {0}",
@@ -122,32 +136,30 @@ ROUTES = [
 ]
 
 
-def request_for(field: str, text: Any, fields: list[str]) -> dict[str, Any]:
-    """A request that is good but for one field."""
-    return {
+def word_of(route: APIRoute) -> str:
+    return re.findall(r"/([\w-]*)(?:/\{|$)", route.path)[0].replace("-", "_")
+
+
+def send(page: TestClient, route: APIRoute, more: dict[str, str]) -> tuple[int, str]:
+    """A good request with other fields, in the path, the address or a body, as the route takes
+    them.
+    """
+    parts = {"form": "flags", "code": "SD201", "kind": "hardware"} | more
+    address = re.sub(r"\{(\w+)\}", lambda m: parts[m[1]].replace("/", "%2F"), route.path)
+    values = {
         name: value
-        for name, value in (GOOD if field in NAMES else SHORT).items()
-        if name in fields and value
-    } | {field: text}
-
-
-def send(page: TestClient, route: APIRoute, field: str, text: str) -> tuple[int, str]:
-    """One request: the path's own parameter, an address or a body, as the route takes it."""
-    fields = fields_at(route)
-    if field in route.param_convertors:
-        address = route.path.replace("{" + field + "}", text.replace("/", "%2F"))
-        got = page.get(address, params={"hw": "h100"})
+        for name, value in (GOOD.get(word_of(route), {"hw": "h100"}) | more).items()
+        if name not in route.param_convertors
+    }
+    sent = {name: values.pop(name) for name in ("off", "on", "launch", "files") if name in values}
+    if "GET" in (route.methods or ()):
+        got = page.get(address, params=values | sent)
+    elif route.dependant.body_params:
+        got = page.post(address, json=values | sent)
     else:
-        address = re.sub(r"\{(\w+)\}", lambda m: {"form": "flags"}.get(m[1], "SD201"), route.path)
-        values = request_for(field, text, fields)
-        if "GET" in (route.methods or ()):
-            got = page.get(address, params=values)
-        elif route.dependant.body_params:
-            got = page.post(address, json=values)
-        elif field in ("off", "on", "launch", "files"):
-            got = page.post(address, files={field: (text, b"{}")})
-        else:
-            got = page.post(address, data=values)
+        one_field = "files" if route.path == "/api/results" else None
+        files = [(one_field or name, (more.get(name, name), ARMS.get(name, "{}"))) for name in sent]
+        got = page.post(address, data=values, files=files or None)
     return got.status_code, got.text
 
 
@@ -164,17 +176,16 @@ def alike(real: tuple[Any, str], fake: tuple[Any, str]) -> bool:
 def texts_for(
     field: str, pairs: list[tuple[str, str]], part: int, turn: int
 ) -> list[tuple[str, str]]:
-    """Texts to try in a field: (with a path that is there, with one that is not). Where it may
-    hold names, a third of them, another at the next address.
+    """A third of the texts to try in a field, another at the next address: (with a path that is
+    there, with one that is not).
     """
-    if field not in NAMES:
-        return pairs[-1:] if part == 0 else []
     shaped = [
         (shape.format(real), shape.format(fake))
         for i, shape in enumerate(SHAPES[1:] if field in TEXTS else ())
         for real, fake in [pairs[1 if i % 2 else -1]]
     ]
-    return [*pairs, *shaped][(part + turn) % 3 :: 3]
+    texts = [*pairs, *shaped] if field in NAMES else pairs[-1:]
+    return texts[(part + turn) % 3 :: 3]
 
 
 @pytest.mark.parametrize("part", spread(range(3), 3))
@@ -182,11 +193,12 @@ def texts_for(
 def test_no_field_of_an_address_opens_a_file(
     route: APIRoute, part: int, there: list[tuple[str, str]]
 ) -> None:
-    names = [*fields_at(route), *route.param_convertors]
     with client() as page:
-        for field in names:
+        status, said = send(page, route, {})
+        assert status == 200, said
+        for field in (*fields_at(route), *route.param_convertors):
             for real, fake in texts_for(field, there, part, ROUTES.index(route)):
-                seen = [send(page, route, field, text) for text in (real, fake)]
+                seen = [send(page, route, {field: text}) for text in (real, fake)]
                 assert not _opened, (field, real, _opened)
                 assert alike(*seen) and seen[0][0] < 500, (field, real, seen)
 
@@ -196,14 +208,15 @@ def test_no_argument_of_a_tool_opens_a_file(part: int, there: list[tuple[str, st
     async def go() -> None:
         async with Client(server()) as one:
             for number, tool in enumerate((await one.list_tools()).tools):
-                fields = list(tool.input_schema["properties"])
-                for field in fields:
+                good = GOOD.get(tool.name, {"hw": "h100"})
+                assert not (got := await one.call_tool(tool.name, good)).is_error, got.content
+                for field in tool.input_schema["properties"]:
                     many = tool.input_schema["properties"][field].get("type") == "array"
                     for pair in texts_for(field, there, part, number):
                         told = []
                         for text in pair:
                             value: Any = [text] if many else text
-                            got = await one.call_tool(tool.name, request_for(field, value, fields))
+                            got = await one.call_tool(tool.name, good | {field: value})
                             told.append((got.is_error, got.content[0].text))
                         assert not _opened, (tool.name, field, pair, _opened)
                         assert alike(*told), (tool.name, field, told)
