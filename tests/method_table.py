@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
-import yaml
-
 from advisor import engines
 from advisor.advice import judge, resolve
 from advisor.advice.plans import methods, propose, topology
@@ -19,6 +17,7 @@ from advisor.domain.nouns import AdvisorError, DraftMethod, Facts, Plan
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import drafters, heads, store
 from advisor.knowledge.drafters import TITLES
+from tests.tables import load_yaml
 
 RELEASES = {"vllm": "0.33.0", "sglang": "0.5.23", "llama-server": None}
 MACHINE = {"hardware": "b300", "gpus": 8, "concurrency": 8}
@@ -57,8 +56,7 @@ class Way(NamedTuple):
 @cache
 def recipes(engine: str) -> list[dict[str, Any]]:
     """The rows of an engine's recipes."""
-    place = knowledge_dir() / "recipes" / f"{engine}.yaml"
-    rows: list[dict[str, Any]] = yaml.safe_load(place.read_text(encoding="utf-8"))["rows"]
+    rows: list[dict[str, Any]] = load_yaml(knowledge_dir() / "recipes" / f"{engine}.yaml")["rows"]
     return rows
 
 

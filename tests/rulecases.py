@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from advisor import engines
 from advisor.domain.nouns import Case, Evidence, Facts, Plan, Request
 from advisor.knowledge import store as knowledge
@@ -20,6 +18,7 @@ from advisor.lint.validate import understand
 from advisor.readers import read_text
 from advisor.rules import all_rules
 from advisor.rules.registry import Rule
+from tests.tables import load_yaml
 
 HERE = Path(__file__).parent / "rules"
 # words of a case or a docstring -> what a caller of validate can tell
@@ -95,7 +94,7 @@ def file_cases(path: Path) -> Iterator[RuleCase]:
 
 def rows(path: Path) -> list[dict[str, Any]]:
     """The cases of a file as they are written."""
-    listed: list[dict[str, Any]] = yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)
+    listed: list[dict[str, Any]] = load_yaml(path)
     return listed
 
 

@@ -2,9 +2,16 @@
 
 import ast
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+
+
+def load_yaml(path: Path) -> Any:
+    """A file of ours, by the quick loader."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
 def cells(text: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
-import yaml
 
 from advisor.advice import judge, recommend
 from advisor.advice.decide import vetoes
@@ -16,10 +15,9 @@ from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, Estimate, Goal, Interval, Plan, Request
 from advisor.prediction import estimates
+from tests.tables import load_yaml
 
-CASES: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "test_documented_decisions.yaml").read_text()
-)["cases"]
+CASES: list[dict[str, Any]] = load_yaml(Path(__file__).with_suffix(".yaml"))["cases"]
 NEAR = 0.15  # of the measured ratio
 # Points whose median is further off though the question states what was accepted, with what the
 # source or own runs show of it (docs/research/notes.md, experts in host memory).

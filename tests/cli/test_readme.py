@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -22,13 +20,6 @@ SHELL = "\n".join(re.findall(r"```sh\n(.*?)```", ALL, re.DOTALL))
 CALLS = sorted(
     {line.partition("#")[0].strip() for line in SHELL.splitlines() if re.match(r"advisor \w", line)}
 )
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
-def test_the_generated_parts_are_fresh(page: str) -> None:
-    call = [sys.executable, "-m", "cogapp", "-I", "docs", "--check", "--diff", page]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"run cog -I docs -r {page}\n{done.stdout}"
 
 
 def test_the_readme_is_short() -> None:

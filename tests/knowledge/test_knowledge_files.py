@@ -207,7 +207,7 @@ def test_a_proxy_must_be_a_model_that_is_known(home: Path) -> None:
 def test_shipped_fact_files_are_ok() -> None:
     """Some of them: the index is made of all, and a clash of names ends its making."""
     for table in ("hardware", "llms"):
-        for path in sorted((knowledge_dir() / table).glob("*.yaml"))[::9]:
+        for path in sorted((knowledge_dir() / table).glob("*.yaml"))[::30]:
             assert check_file(table, path) == [], path.name
 
 

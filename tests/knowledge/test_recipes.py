@@ -8,12 +8,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from advisor import recommend
 from advisor.domain.nouns import Advice
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import heads, store
+from tests.tables import load_yaml
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "speculators": "vllm", "specforge": "sglang"}
 LARGE = {"hardware": "b300", "gpus": 8, "concurrency": 8}
@@ -21,8 +21,7 @@ LARGE = {"hardware": "b300", "gpus": 8, "concurrency": 8}
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    text = (knowledge_dir() / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
+    found: dict[str, Any] = load_yaml(knowledge_dir() / "recipes" / f"{name}.yaml")
     return found
 
 
@@ -127,7 +126,7 @@ def test_no_model_that_a_recipe_drafts_with_is_answered_none() -> None:
     """Some of those that no recipe launches by default; test_method_table asks the most served."""
     asked = {(row["model"], ENGINES[name]) for name, row in rows() if row.get("method")}
     asked -= {(row["model"], ENGINES[name]) for name, row in CHOSEN}
-    for model, engine in random.Random(37).sample(sorted(asked), min(len(asked), 16)):
+    for model, engine in random.Random(37).sample(sorted(asked), 6):
         assert answer(model, engine).candidate is not None, (model, engine)
 
 

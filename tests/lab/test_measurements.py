@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from advisor.cli.data import data
 from advisor.domain.nouns import AdvisorError, Facts, Plan
-from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
@@ -55,10 +54,6 @@ def test_no_row_is_lost() -> None:
     accepted, bad = m.read_acceptance(FOLDER)
     assert (len(accepted), bad) == (POSITIONS, [])
     assert len(files.read_sidecars(FOLDER)) == SOURCES
-
-
-def test_index_is_in_step() -> None:
-    assert (FOLDER / evidence.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(FOLDER)
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,12 @@ def small(rows: Examples) -> tuple[Examples, AcceptanceObservations]:
     return e.take(np.flatnonzero(keep)), dataset.observations()
 
 
+@pytest.mark.slow
 def test_artefact_fits_data_facts_and_code() -> None:
     assert train.stale() == []
 
 
+@pytest.mark.slow
 def test_a_change_of_a_fact_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the bandwidth of every card: other predictions, so the probe differs."""
     impute = imputation.impute

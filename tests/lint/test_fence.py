@@ -20,6 +20,7 @@ from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.perf import memory
 from advisor.render.findings.json_out import report_json
+from tests.tables import spread
 
 lint = importlib.import_module("advisor.lint.validate")
 
@@ -54,7 +55,7 @@ def judge(text: str) -> Report:
 
 
 @pytest.mark.parametrize("engine", HEADS)
-@pytest.mark.parametrize("beside", ["", " --enable-dp-attention --tp-size 8"])
+@pytest.mark.parametrize("beside", spread(("", " --enable-dp-attention --tp-size 8"), 2))
 def test_no_number_of_a_file_makes_it_fail(engine: str, beside: str) -> None:
     failed = []
     for value in VALUES:

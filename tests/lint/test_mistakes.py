@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from advisor.domain.nouns import Finding
 from advisor.lint import fixes
 from advisor.lint.validate import validate
 from advisor.readers import read_text
+from tests.tables import load_yaml
 
 NAMES = ("", "_threads", "_fresh", "_exam", "_second_exam", "_third_exam", "_fourth_exam")
 TABLES: list[dict[str, Any]] = [
-    yaml.safe_load(Path(__file__).with_name(f"mistakes{name}.yaml").read_text(encoding="utf-8"))
+    load_yaml(Path(__file__).with_name(f"mistakes{name}.yaml"))
     for name in (*NAMES, "_fifth_exam", "_sixth_exam")
 ]
 BASES: dict[str, dict[str, str]] = {
@@ -51,6 +51,14 @@ def inject(row: dict[str, Any]) -> tuple[str, str]:
 
 
 @cache
+def said_of(clean: str, file: str, told: tuple[tuple[str, Any], ...]) -> Counter[tuple[str, str]]:
+    """What is said without the mistake; the device may be the mistake."""
+    here = {word: value for word, value in told if word != "hw"}
+    found = validate(text=clean, name=file, **here).findings
+    return Counter((f.code, f.message) for f in found)
+
+
+@cache
 def results() -> tuple[Verdict, ...]:
     return tuple(judge(number, row) for number, row in enumerate(ROWS, 1))
 
@@ -62,10 +70,7 @@ def judge(number: int, row: dict[str, Any]) -> Verdict:
         clean = clean.replace(was, now, 1)
     told = row.get("given") or {}
     report = validate(text=text, name=file, **told)
-    here = {
-        word: value for word, value in told.items() if word != "hw"
-    }  # the device is the mistake
-    before = Counter((f.code, f.message) for f in validate(text=clean, name=file, **here).findings)
+    before = said_of(clean, file, tuple(told.items()))
     new = [f for f in report.findings if not before[f.code, f.message]]
     named = [f for f in new if f.code in row["codes"]]
     source = report.reads[0].source

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
@@ -23,9 +22,10 @@ from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
 from tests.rulecases import case_of
+from tests.tables import load_yaml
 
 DECISIONS = Path(__file__).parents[1] / "advice" / "test_documented_decisions.yaml"
-DOCUMENTED = yaml.safe_load(DECISIONS.read_text(encoding="utf-8"))["cases"]
+DOCUMENTED = load_yaml(DECISIONS)["cases"]
 STATUSES = ("read", "measured", "derived", "recall", "assumed")
 FILES = ("memory", "regime")
 MACHINE = ("hardware_class", "vendor", "arch")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from advisor.domain.nouns import Edit, Finding, Fix
 from advisor.lint import fixes
@@ -15,11 +14,10 @@ from advisor.lint.apply_fixes import apply_rounds, worse
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers.source import SourceText
+from tests.tables import load_yaml
 
 HERE = Path(__file__).parents[1]
-ROWS: list[dict[str, Any]] = yaml.safe_load(
-    (HERE / "fixes" / "cases.yaml").read_text(encoding="utf-8")
-)
+ROWS: list[dict[str, Any]] = load_yaml(HERE / "fixes" / "cases.yaml")
 FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glob("case-*"))
 TOLD = {"version": "engine_version", "concurrency": "concurrency", "hw": "hw"}
 

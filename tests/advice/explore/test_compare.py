@@ -272,7 +272,9 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda r: f"{r.hardware}-{r.model}-{r.output_tokens}")
+@pytest.mark.parametrize(
+    "asked", spread(ASKED, 3), ids=lambda r: f"{r.hardware}-{r.model}-{r.output_tokens}"
+)
 def test_what_is_already_recommended_is_what_recommend_answers(asked: Request) -> None:
     advice = recommend(asked)
     k = advice.candidate.k if advice.candidate is not None else 2
