@@ -81,7 +81,7 @@ sys.addaudithook(_hook)
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
     """(path of a file that is there, one as long that is not) in each way to write a path."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path.parent / "own"))
     pairs = []
     for folder in ("d", "d:d"):
         for name in ("xx", "yy"):
