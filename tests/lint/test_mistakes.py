@@ -51,7 +51,7 @@ def inject(row: dict[str, Any]) -> tuple[str, str]:
 
 
 @cache
-def said_of(clean: str, file: str, told: tuple[tuple[str, Any], ...]) -> Counter[tuple[str, str]]:
+def count_said(clean: str, file: str, told: tuple[tuple[str, Any], ...]) -> Counter[tuple[str, str]]:
     """What is said without the mistake; the device may be the mistake."""
     here = {word: value for word, value in told if word != "hw"}
     found = validate(text=clean, name=file, **here).findings
@@ -70,7 +70,7 @@ def judge(number: int, row: dict[str, Any]) -> Verdict:
         clean = clean.replace(was, now, 1)
     told = row.get("given") or {}
     report = validate(text=text, name=file, **told)
-    before = said_of(clean, file, tuple(told.items()))
+    before = count_said(clean, file, tuple(told.items()))
     new = [f for f in report.findings if not before[f.code, f.message]]
     named = [f for f in new if f.code in row["codes"]]
     source = report.reads[0].source
