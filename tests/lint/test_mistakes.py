@@ -51,7 +51,9 @@ def inject(row: dict[str, Any]) -> tuple[str, str]:
 
 
 @cache
-def count_said(clean: str, file: str, told: tuple[tuple[str, Any], ...]) -> Counter[tuple[str, str]]:
+def count_said(
+    clean: str, file: str, told: tuple[tuple[str, Any], ...]
+) -> Counter[tuple[str, str]]:
     """What is said without the mistake; the device may be the mistake."""
     here = {word: value for word, value in told if word != "hw"}
     found = validate(text=clean, name=file, **here).findings
@@ -122,15 +124,9 @@ def test_the_right_files_have_no_error(name: str) -> None:
     assert not [_line(f) for f in report.findings if f.severity == "error"]
 
 
-def test_mistakes_are_caught() -> None:
+def test_mistakes_are_caught_and_mended() -> None:
     share(list(results()), "caught", 0.95)
-
-
-def test_what_stops_the_server_is_an_error() -> None:
     share([told for told in results() if told.row["fatal"]], "error", 0.90)
-
-
-def test_fixes_give_the_file_back() -> None:
     share(list(results()), "restored", 0.60)
 
 
