@@ -151,6 +151,7 @@ class LLM(Frozen):
     arch: str = ""  # hybrid-gdn-moe, hybrid-gdn-dense, moe, dense, mla-moe, swa-moe, swa-dense
     layers: int | None = None
     hidden: int | None = None
+    residual_streams: int | None = None  # of hyper-connections, mixed around each part of a layer
     dense_ffn: int | None = None
     dense_layers: int | None = None
     experts: int | None = None
@@ -173,6 +174,7 @@ class LLM(Frozen):
     total_params_b: float | None = None
     active_params_b: float | None = None
     mixer_params_b: float | None = None
+    mixer_bytes: float | None = None  # of a weight as released: what quantises experts keeps it
     dense_ffn_params_b: float | None = None
     expert_params_m: float | None = None  # one expert of one layer
     shared_params_b: float | None = None
@@ -214,6 +216,10 @@ class LLM(Frozen):
         if thinking is False and self.direct_temperature:
             found = self.direct_temperature
         return found.value if found else None
+
+    def mixer_width(self, quant: Quant) -> float:
+        """Bytes of a mixer's weight in a checkpoint of this quantisation."""
+        return min(quant.bytes_mixer, self.mixer_bytes or quant.bytes_mixer)
 
     @property
     def is_class(self) -> bool:

@@ -130,6 +130,7 @@ class Points:
     swa_head_dim: Floats
     linear_layers: Floats  # recurrent (GDN) layers
     hidden: Floats
+    residual_streams: Floats  # of hyper-connections; unknown is one
     heads: Floats
     head_dim: Floats
     state_bytes: Floats  # recurrent state of one sequence (or one draft position)

@@ -98,6 +98,10 @@ class Constants:
     moe_layer_launch_s: ByPath = constant(
         by_path(12e-6, llamacpp=85e-6, mlx=60e-6, vllm_other=60e-6), "derived", 0.4
     )
+    # DeepSeek-V4 mixes four residual streams before and behind each part of a layer: what one
+    # request takes a layer beyond reads and launches, vLLM and SGLang on one, two and four GPUs, is
+    # 20 us (GB300, H200), 40 (B200), 48 to 53 (H100, H200) and 54 to 66 (RTX PRO 6000)
+    streams_layer_s: float = constant(45e-6, "derived")
     # SpecDecode-Bench overhead 1.2 ms per step on H100; about half hidden by async scheduling
     host_s: ByPath = constant(
         by_path(0.6e-3, llamacpp=0.3e-3, mlx=0.5e-3, vllm_other=1.2e-3), "derived", 0.5

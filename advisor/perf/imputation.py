@@ -228,6 +228,7 @@ def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
         "attention_groups": _fill_unknown(p.attention_groups, 1.0),
         "expert_ranks": _fill_unknown(p.expert_ranks, 1.0),
         "stages": _fill_unknown(p.stages, 1.0),
+        "residual_streams": _fill_unknown(p.residual_streams, 1.0),
         "gpus": np.fmax(_fill_unknown(p.gpus, tp), tp),
         "input_tokens": np.fmax(tokens_in, 1.0),
         "depth_tokens": _fill_unknown(p.depth_tokens, tokens_in),

@@ -180,7 +180,7 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     vision = VISION_GIB if facts.llm.multimodal and plan.engine in SERVERS else 0.0
     in_system = told_layers(shape, plan) * layer_gib(shape, quant)
     on_devices = max(weights - in_system, 0.0)
-    copied = (shape.mixer_params_b or 0.0) * 1e9 * quant.bytes_mixer / GIB
+    copied = (shape.mixer_params_b or 0.0) * 1e9 * shape.mixer_width(quant) / GIB
     on_devices += copied * (pools.attention_groups(plan) - 1)
     return MemoryBill(
         weights_gib=on_devices / replica_gpus(facts, plan) + vision,

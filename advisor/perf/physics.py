@@ -113,6 +113,7 @@ def step_seconds(
     passes = 2 * at(c.state_copies, p) + at(c.state_reads, p) * drafts
     state = batch * p.state_bytes * passes / bandwidth
     layer = rates.layer_launch(p, c) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
+    layer = layer + np.where(p.residual_streams > 1, c.streams_layer_s, 0.0)
     lost = np.where(speculative, p.piecewise * c.piecewise_layer_s, 0.0)
     several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
     launch = p.layers * (layer + lost + several)

@@ -360,3 +360,24 @@ def test_beyond_the_graphs_a_step_is_never_shorter_than_its_launches() -> None:
         0.0,
         0.0,
     ]
+
+
+@pytest.mark.parametrize(
+    ("hardware", "ranks", "ms"),
+    [("h200", 2, 7.5), ("h100-sxm", 4, 7.0), ("b200", 2, 6.7), ("gb300", 1, 5.9)],
+)
+def test_one_request_of_deepseek_v4(hardware: str, ranks: int, ms: float) -> None:
+    """vLLM's TPOT as published (kaith200x2, kaith100x4, kaitb200x2, gb300knobs): most of it is what
+    the layers launch, so that halving what is read hardly shortens it. Its attention is FP8 where
+    its experts are MXFP4, and what quantises both keeps its own width (vLLM's quant_config).
+    """
+    asked = {"model": "deepseek-v4-flash", "hardware": hardware, "tp": ranks, "concurrency": 1}
+    quants = [asked | {"quant": name} for name in ("mxfp4", "ud-q2_k_xl", "")]
+    p = points(*quants, base=ROW | {"interconnect": "nvlink"})
+    assert p.bytes_mixer[0] == p.bytes_mixer[2] == 1 > p.bytes_mixer[1]
+    one = np.ones(3)
+    steps = physics.step_seconds(p, C, one, one, False, p.input_tokens).total * 1e3
+    assert ms / 1.2 < steps[0] < ms * 1.2
+    row = p.replace(residual_streams=np.ones(3))
+    alone = physics.step_seconds(row, C, one, one, False, p.input_tokens).total * 1e3
+    assert alone[0] < ms / 1.2

@@ -72,7 +72,10 @@ def _machine(facts: Facts) -> dict[str, object]:
     made: dict[str, object] = {}
     made |= hardware_vector(facts.hardware) if facts.hardware else {}
     made |= model_vector(facts.model, facts.shape) if facts.model else {}
-    return made | (quant_vector(facts.quant) if facts.quant else {})
+    if (quant := facts.quant) is None:
+        return made
+    own = {"bytes_mixer": facts.model.mixer_width(quant)} if facts.model else {}
+    return made | quant_vector(quant) | own
 
 
 def _plan_columns(

@@ -186,7 +186,9 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     errors: list[str | None] = [None] * count
     made: dict[str, Any] = _fields(word["hardware"], lambda text: hardware_of(text.strip()))
     made |= _fields(word["model"], lambda text: model_of(text.strip())[0])
+    released = made.get("bytes_mixer", NAN)
     made |= _fields(word["quant"], lambda text: quant_of(text.strip()))
+    made["bytes_mixer"] = np.fmin(made.get("bytes_mixer", NAN), released)
     engine, version, extra = word["engine"], word["engine_version"], word["spec_extra"]
     made["engine"] = engine.numbers(lambda text: P.code(P.ENGINES, read_engine(text)))
     made["path"] = together((engine, word["hardware"], extra, version), _path)

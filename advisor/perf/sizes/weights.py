@@ -61,7 +61,7 @@ def weights_gib(shape: LLM, quant: Quant) -> float | None:
     ffn = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
     embedding = max(total - shape.mixer_params_b - ffn - head, 0.0)
     size = (
-        shape.mixer_params_b * quant.bytes_mixer
+        shape.mixer_params_b * shape.mixer_width(quant)
         + ffn * quant.bytes_ffn
         + head * quant.bytes_lm_head
         + embedding * quant.bytes_embedding
