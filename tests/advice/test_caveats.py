@@ -210,7 +210,7 @@ def test_vllms_replicas_of_a_mixture_are_said_to_be_coupled() -> None:
     ("model", "link", "tp"),
     [
         ("qwen3.6-35b-a3b", "ethernet", 1),
-        ("gpt-oss-120b", "ethernet", 1),
+        ("qwen3-30b-a3b", "ethernet", 1),
         ("qwen3.6-27b", "roce", 2),
         ("llama-3.3-70b", "roce", 2),
     ],

@@ -64,13 +64,14 @@ def test_a_model_that_does_not_fit_is_not_on(hardware: str, model: str, quant: s
 @pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b"])
 def test_a_missing_column_widens_where_memory_binds(model: str, concurrency: str) -> None:
     """Prefix caching takes of the memory that requests run in: left out, both are thought of. It
-    also cuts a prompt into two calls, so that the middle need not lie between the ends.
+    also cuts a prompt into two calls, and a wider interval with the same chance of a gain has
+    another middle, so that it need not lie between the ends.
     """
     asked = {"model": model, "concurrency": concurrency}
     open_ = one(**asked)
     ends = [one(**asked, prefix_caching=word) for word in ("true", "false")]
     low, high = sorted(end["speedup_p50"] for end in ends)
-    assert low * 0.97 <= open_["speedup_p50"] <= high * 1.035
+    assert low * 0.97 <= open_["speedup_p50"] <= high * 1.04
     assert open_["p_gain"] <= max(end["p_gain"] for end in ends) + 0.01
     if min(end["p_gain"] for end in ends) < 0.75:
         assert open_["decision"] == "measure"

@@ -162,12 +162,14 @@ def _choose(mix: WorkMix, layouts: Sequence[PlanLayout]) -> tuple[int, list[str]
     if not able:
         return chosen, [*why, *(f"No split: {layout.refusal}" for layout in layouts[2:3])]
     best = max(able, key=lambda i: (layouts[i].objectives_met, (layouts[i].gain or NO_GAIN).p50))
-    taken, sentence = _split(layouts[best], layouts[chosen])
+    taken, sentence = _split(layouts[best], layouts[chosen], single)
     return best if taken else chosen, [*why, sentence]
 
 
-def _split(split: PlanLayout, single: PlanLayout) -> tuple[bool, str]:
-    """Whether the best split is taken instead of one server, and why."""
+def _split(split: PlanLayout, single: PlanLayout, drafting: PlanLayout) -> tuple[bool, str]:
+    """Whether the best split is taken instead of one server, and why; `drafting`: one server with
+    speculation, which may have to be measured first.
+    """
     gain, title, met = relative(split, single), split.title, split.objectives_met
     if met > single.objectives_met:
         return True, (
@@ -176,6 +178,11 @@ def _split(split: PlanLayout, single: PlanLayout) -> tuple[bool, str]:
         )
     if met < single.objectives_met:
         return False, f"No split: one server meets more objectives ({title}: {_span(gain)})"
+    if drafting.gain is not None and relative(split, drafting).p50 <= 1.0:
+        return (
+            False,
+            f"No split: one server with speculation reaches as much ({title}: {_span(gain)})",
+        )
     if gain.p10 > 1.0:
         return True, f"Split ({title}): {_span(gain)} against one server"
     if gain.p50 <= 1.0:
