@@ -35,9 +35,6 @@ def refusal(**asked: Any) -> str:
     return str(refused.value)
 
 
-# ---------------------------------------------------------------- beyond what was measured
-
-
 @pytest.mark.parametrize(
     ("field", "most"), [("temperature", 1.0), ("concurrency", 4096)], ids=["warm", "many"]
 )
@@ -54,9 +51,6 @@ def test_more_than_was_ever_measured_is_said(field: str, most: float) -> None:
         for asked in (most, 3 * most)
     ]
     assert said == [False, True]
-
-
-# ---------------------------------------------------------------- experts in system memory
 
 
 @pytest.mark.parametrize("card", ["rtx5060ti", "rtx5080"])
@@ -174,9 +168,6 @@ def test_what_is_said_of_speculation_there_is_what_the_table_holds() -> None:
         assert f"{min(found):.2f}x to {max(found):.2f}x in {count}" in offload.MEASURED
 
 
-# ---------------------------------------------------------------- replicas without a request
-
-
 def test_idle_replicas_are_named_with_what_would_use_them() -> None:
     asked = {"hardware": "h100", "model": "qwen3-8b"}
     made = recommend(**asked, gpus=3)
@@ -201,9 +192,6 @@ def test_vllms_replicas_of_a_mixture_are_said_to_be_coupled() -> None:
         hardware="rtx3090", gpus=4, concurrency=16, engine="vllm", model="qwen3-8b", tp=1
     )
     assert dense.plan.dp == 4 and "not independent" not in reasons(dense)
-
-
-# ---------------------------------------------------------------- linked machines
 
 
 @pytest.mark.parametrize(
@@ -279,9 +267,6 @@ def test_a_compose_file_is_for_one_machine() -> None:
     assert "count: 1" in alone and "--nnodes" not in alone
     with pytest.raises(AdvisorError, match="covers one machine"):
         compose_yaml(recommend(hardware="gb10", gpus=2, model="qwen3.6-27b"))
-
-
-# ---------------------------------------------------------------- what is asked against what runs
 
 
 def test_an_engine_against_the_hardware_is_contradicted_and_a_plain_case_is_not() -> None:

@@ -85,9 +85,6 @@ def verdict(*candidates: Candidate, **asked: Any) -> tuple[str, int | None, str]
     return made.decision, k, made.rule
 
 
-# ---------------------------------------------------------------- what is possible at all
-
-
 def test_without_a_plan_that_is_allowed_it_is_off_and_the_least_bad_is_named() -> None:
     assert verdict() == ("off", None, "no_method")
     error = finding("error")
@@ -112,9 +109,6 @@ def test_the_largest_documented_k_is_kept_to() -> None:
     assert allowed_candidates(lower) == [1]  # the smaller of two limits
     assert allowed_candidates([OFF, at(4, limit)]) == [1]  # one that nothing keeps to leaves all
     assert allowed_candidates([OFF, at(4), at(5)]) == [1, 2]
-
-
-# ---------------------------------------------------------------- which k
 
 
 def test_the_k_that_gains_most_is_chosen_and_the_smaller_one_of_two_equals() -> None:
@@ -192,9 +186,6 @@ def test_a_k_that_keeps_to_the_objective_goes_before_one_that_gains_more() -> No
     assert verdict(early, late, goal="throughput", max_ttft_ms=600.0)[1] == 1
 
 
-# ---------------------------------------------------------------- on, off or measure
-
-
 def test_an_answer_of_one_token_is_off() -> None:
     assert verdict(at(1), output_tokens=1) == ("off", 1, "one_token")
     assert verdict(at(1), output_tokens=2)[0] == "on"
@@ -254,9 +245,6 @@ def test_ttft_is_measured_where_its_interval_holds_one() -> None:
     assert verdict(at(1, ttft=1.05, spread=1.3), goal="ttft")[0] == "measure"
     assert verdict(at(1, ttft=1.5, spread=1.1), goal="ttft")[0] == "on"
     assert verdict(at(1, gain=1.05, spread=1.3), goal="tpot")[0] == "on"  # no other goal
-
-
-# ---------------------------------------------------------------- the parts
 
 
 def test_each_goal_looks_at_its_own_metric() -> None:

@@ -46,9 +46,6 @@ def recommend(**asked: Any) -> Advice:
     return recommend_module.recommend(**({"hardware": "h200", "concurrency": 4} | asked))
 
 
-# ---------------------------------------------------------------- the files
-
-
 def test_every_file_is_named_after_a_known_model() -> None:
     listed = knowledge.index()["drafters"]
     assert len(FILES) >= 15 and {path.stem for path in FILES} <= {*knowledge.llm_ids()}
@@ -122,9 +119,6 @@ def test_a_bad_file_stops_the_build(tmp_path: Path) -> None:
         read_table("drafters", tmp_path)
 
 
-# ---------------------------------------------------------------- which drafter
-
-
 def facts(**asked: Any) -> Facts:
     return facts_for_request(recommend_module.check_request({"hardware": "h200"} | asked))
 
@@ -194,9 +188,6 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
         for method in ("none", "eagle3", "dflash")
     )
     assert none and eagle and block and none > eagle > block  # one layer more, eight layers more
-
-
-# ---------------------------------------------------------------- answers
 
 
 @pytest.mark.parametrize(

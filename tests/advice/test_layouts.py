@@ -140,9 +140,6 @@ def test_bridges_join_pairs_alone(engine: str) -> None:
     assert times["nvlink-pairs", 4] == times["pcie", 4] > times["nvlink", 4]
 
 
-# ---------------------------------------------------------------- llama.cpp
-
-
 @pytest.mark.parametrize(
     ("hardware", "gb_s", "model", "quant", "least_gb"),
     [  # bandwidth of one card by its data sheet; a file is at least four bits a weight
@@ -239,8 +236,6 @@ def test_a_cache_of_eight_bits_is_split_by_layers() -> None:
     assert plans[0].kv_cache_dtype and len(plans) == 1  # llama.cpp#21788
 
 
-# ---------------------------------------------------------------- nothing can draft
-
 UNDRAFTED = [
     {"hardware": "h100-sxm", "model": "phi-4", "concurrency": 64},
     {"hardware": "mi300x", "model": "phi-4", "concurrency": 8, "goal": "tpot"},
@@ -270,8 +265,6 @@ def test_an_accelerator_without_a_bandwidth_has_no_speed() -> None:
     advice = _ask(hardware="unknown", model="phi-4", concurrency=8)
     assert advice.estimate is None and "output tok/s" not in advice_text(advice)
 
-
-# ---------------------------------------------------------------- attention apart, on each rank
 
 LATENT = {"hardware": "h200", "gpus": 8, "engine": "sglang", "quant": "fp8"}
 # a lone prompt has one group's ranks for its attention: 0.83 of TP 8 at 64 requests was published
@@ -330,8 +323,6 @@ def test_every_rank_reads_the_latent_cache(tp: int, slower: float) -> None:
     )
     assert read / whole == pytest.approx(slower, rel=0.15)
 
-
-# ---------------------------------------------------------------- pipeline stages, whole experts
 
 ON_EIGHT = {"hardware": "h200", "gpus": 8, "model": "glm-4.7", "concurrency": 64}
 

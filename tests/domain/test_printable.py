@@ -101,9 +101,6 @@ def _texts_are_fine(data: Any) -> bool:
     return all(map(_texts_are_fine, data)) if isinstance(data, list) else True
 
 
-# ---------------------------------------------------------------- the four formats
-
-
 FILES = (
     ("a.yaml", "model: {}\nspeculative-config: {{method: mtp, num_speculative_tokens: "
                "99}}\ngpu-memory-utilization: 7\n"),
@@ -168,9 +165,6 @@ def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> Non
     ):
         done = run(*words)
         assert done.code == 2 and bad(done.out + done.err) == [], words
-
-
-# ---------------------------------------------------------------- tables
 
 
 @given(TEXT)

@@ -16,6 +16,7 @@ from advisor.domain.nouns import AdvisorError, Plan
 from advisor.engines import Token
 from advisor.engines.k_ranges import schedule_arguments
 from tests.refusals import refusals
+from tests.tables import fields
 
 PAIRS = [
     (engine, version)
@@ -164,14 +165,8 @@ def test_what_a_release_does_not_know_is_never_written(
 
 def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() -> None:
     adapter = engines.get("sglang")
-    plan = Plan(
-        engine="sglang",
-        engine_version="0.5.10",
-        model="Qwen/Qwen3.6-35B-A3B-FP8",
-        method="mtp",
-        k=3,
-        prefix_caching=True,
-    )
+    asked = "engine_version=0.5.10 model=Qwen/Qwen3.6-35B-A3B-FP8 method=mtp k=3"
+    plan = Plan(engine="sglang", prefix_caching=True, **fields(asked))
     launch = adapter.to_launch(plan)
     assert launch.flag("--mamba-scheduler-strategy").value == "extra_buffer"
     assert {v.name: v.value for v in launch.env} == {"SGLANG_ENABLE_SPEC_V2": "1"}

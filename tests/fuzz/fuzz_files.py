@@ -36,8 +36,6 @@ from advisor.readers.results.document import parse  # noqa: E402
 from advisor.readers.results.formats import read_document  # noqa: E402
 from advisor.readers.secrets import Redactor, learn_from_text  # noqa: E402
 
-# ---------------------------------------------------------------- targets
-
 
 class Facts:
     """`advisor hardware validate`, `advisor models validate`."""

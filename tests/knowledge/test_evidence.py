@@ -136,9 +136,6 @@ def test_the_shipped_pairs_name_known_things() -> None:
             assert knowledge.quant(pair["quant"]).id == pair["quant"]
 
 
-# ---------------------------------------------------------------- facts of a launch that was read
-
-
 def launch(model: str | None, **plan: Any) -> Facts:
     read = Launch(
         engine="vllm", model=model, flags=(Flag(name="--model", raw="--model", value=model),)

@@ -32,9 +32,6 @@ def _no_user_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ADVISOR_KNOWLEDGE", str(tmp_path / "none"))
 
 
-# ---------------------------------------------------------------- the files
-
-
 def test_every_hardware_number_has_a_known_source() -> None:
     for ident in knowledge.hardware_ids():
         for name, value in knowledge.hardware(ident):
@@ -96,9 +93,6 @@ def test_parameter_counts_agree_with_the_names() -> None:
             body + n * (model.lm_head_params_b or 0) for n in (1, 2)
         ]  # tied embeddings count once
         assert any(m == pytest.approx(model.total_params_b, rel=0.04) for m in made), ident
-
-
-# ---------------------------------------------------------------- names
 
 
 def test_names_of_the_measured_rows() -> None:
@@ -184,9 +178,6 @@ def test_any_text_is_found_or_unknown(text: str) -> None:
     knowledge.quant_from_text(text)
 
 
-# ---------------------------------------------------------------- shapes, checkpoints, defaults
-
-
 def test_shapes_own_proxy_and_made() -> None:
     own = knowledge.llm("qwen3.6-35b-a3b")
     assert knowledge.shape_of(own) is own
@@ -269,9 +260,6 @@ def test_default_temperature_follows_workload_and_thinking() -> None:
     assert model.temperature("code") == 0.6
     assert model.temperature("chat", thinking=False) == 0.7
     assert knowledge.llm("hy3").temperature() is None
-
-
-# ---------------------------------------------------------------- requests
 
 
 def test_a_request_is_filled_and_every_default_is_recorded() -> None:

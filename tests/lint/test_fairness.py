@@ -18,9 +18,6 @@ def severities(text: str, **told: object) -> dict[str, str]:
     return {found.code: found.severity for found in report.findings}
 
 
-# ---------------------------------------------------------------- what is not known is not judged
-
-
 @pytest.mark.parametrize("size", ['--tensor-parallel-size "$TP"', "-tp ${TP}", "-pp $PP"])
 def test_an_unknown_size_is_no_memory_error(size: str) -> None:
     report = validate(
@@ -78,9 +75,6 @@ def test_a_fix_of_slots_is_below_what_fits() -> None:
         )
         (found,) = validate(text=text, hw="h200", select=["SD307"]).findings
         assert found.fix and found.fix.edits and 1 <= int(found.fix.edits[0].text) < slots
-
-
-# ---------------------------------------------------------------- no server, no second server
 
 
 @pytest.mark.parametrize(
@@ -150,9 +144,6 @@ def test_shared_memory_anywhere_in_the_file_counts() -> None:
     assert "SD240" not in severities(given, name="compose.yaml")
 
 
-# ---------------------------------------------------------------- said once
-
-
 def test_one_remark_on_many_services_is_said_once() -> None:
     service = (
         "  s{n}:\n    image: vllm/vllm-openai:v0.25.1\n"
@@ -173,9 +164,6 @@ def test_two_remarks_stay_two() -> None:
     assert report_text(validate(text=text)).count("SD101") == 2
 
 
-# ---------------------------------------------------------------- not read to its end
-
-
 def test_what_a_bound_cuts_off_is_no_pass() -> None:
     text = "".join(f"vllm serve Qwen/Qwen3-8B --port {8000 + n}\n" for n in range(510))
     told = run(text=text)
@@ -183,9 +171,6 @@ def test_what_a_bound_cuts_off_is_no_pass() -> None:
     assert run("--skip-unrelated", text=text).return_value == 2
     large = "vllm serve Qwen/Qwen3-8B --port 1\n" + "#" * 600_001
     assert run("--skip-unrelated", text=large).return_value == 2
-
-
-# ---------------------------------------------------------------- pinned to the minor release
 
 
 @pytest.mark.parametrize(
@@ -226,9 +211,6 @@ def test_a_slip_on_another_build_is_an_error_that_says_what_is_assumed_or_meant(
     assert found.severity == "error" and said in found.message
 
 
-# ---------------------------------------------------------------- fixes that break
-
-
 def test_no_fix_writes_a_cache_type_that_the_engine_lacks() -> None:
     text = "llama-server -m q.gguf -fa on --cache-type-k q8_1 --cache-type-v q8_0\n"
     fixes = [found.fix for found in validate(text=text).findings if found.fix]
@@ -244,9 +226,6 @@ def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
     )
     report = validate(text=text)
     assert "SD126" in {found.code for found in report.findings}
-
-
-# ---------------------------------------------------------------- of public files, each once
 
 
 def test_json_of_unknown_variables_is_not_judged() -> None:

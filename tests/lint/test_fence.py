@@ -100,8 +100,6 @@ def test_the_work_does_not_grow_with_a_number_of_the_file(monkeypatch: pytest.Mo
     assert 0 < work[1] == work[0] < 50
 
 
-# ---------------------------------------------------------------- the fence
-
 BROKEN = "vllm serve Qwen/Qwen3-8B --port 1\n"
 OTHERS = "vllm serve Qwen/Qwen3-14B --enforce-eager --port banana\n"
 
@@ -182,9 +180,6 @@ def test_a_failure_in_reading_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert run(str(tmp_path / "bad.sh"))[0] == 2
 
 
-# ---------------------------------------------------------------- named files
-
-
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
 def test_a_named_file_without_a_launch_is_named(form: str, tmp_path: Path) -> None:
     folder = tmp_path / "inside"
@@ -198,8 +193,6 @@ def test_a_named_file_without_a_launch_is_named(form: str, tmp_path: Path) -> No
     assert run(str(bad), str(good), "--skip-unrelated")[0] == 0
     assert run(str(folder), str(good))[0] == 0  # what a folder holds need not be a launch
 
-
-# ---------------------------------------------------------------- estimates
 
 FILES = "\n".join(HEADS.values()) + f"\n{HEADS['vllm']} --tensor-parallel-size 0\n{OTHERS}"
 

@@ -75,9 +75,6 @@ def test_a_word_of_a_list_is_quoted_where_needed(quote: str, word: str, written:
     assert fixes.apply(text, [edit]) == expected
 
 
-# ---------------------------------------------------------------- overlaps
-
-
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [
@@ -107,9 +104,6 @@ def test_edits_of_one_place_are_not_made_together(
     assert (len(change.applied), len(change.conflicting)) == ((2, 0) if both else (1, 1))
 
 
-# ---------------------------------------------------------------- the diff
-
-
 def change(old: str, new: str, name: str = "/srv/a.sh") -> fixes.FileChange:
     return fixes.FileChange(SourceText(old, name), new, (), ())
 
@@ -131,9 +125,6 @@ def test_a_diff_holds_no_secret_of_the_lines_around() -> None:
     told = fixes.redacted_diff(change(old, old.replace("1\n", "2\n")), Redactor())
     assert "Zk4trT9wq" not in told and f"API_KEY={HIDDEN}" in told
     assert "+vllm serve m --port 2" in told
-
-
-# ---------------------------------------------------------------- what is taken away
 
 
 def take(marked: str, new: str = "") -> str | None:

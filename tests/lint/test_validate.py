@@ -31,9 +31,6 @@ def status(result: Result) -> int:
     return result.return_value if isinstance(result.return_value, int) else result.exit_code
 
 
-# ---------------------------------------------------------------- the report
-
-
 def test_a_report_says_what_was_read() -> None:
     report = validate(str(CORPUS / "case-099.yaml"))
     (one,) = report.launches
@@ -181,9 +178,6 @@ def test_no_ratio_against_a_plan_that_cannot_start() -> None:
     assert one.change is not None and one.change.ratios == ()
 
 
-# ---------------------------------------------------------------- ignores in the file
-
-
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -213,9 +207,6 @@ def test_inline_ignores(text: str, kept: bool) -> None:
     assert any(finding.code == "SD102" for finding in report.findings) == kept
     if not kept:
         assert report.files[0].suppressed >= 1
-
-
-# ---------------------------------------------------------------- formats
 
 
 @pytest.mark.parametrize(
@@ -252,9 +243,6 @@ def test_github_annotates_lines() -> None:
     assert status(result) == 1
 
 
-# ---------------------------------------------------------------- exit status
-
-
 @pytest.mark.parametrize(
     ("arguments", "text", "expected"),
     [
@@ -283,9 +271,6 @@ def test_one_unreadable_file_of_several(tmp_path: Path) -> None:
     (tmp_path / "b.sh").write_text("vllm serve Qwen/Qwen3.6-27B --max-num-seqs 4\n")
     result = run(str(tmp_path))
     assert status(result) == 2 and "unreadable" in result.output and "Qwen3.6-27B" in result.output
-
-
-# ---------------------------------------------------------------- fixes and migration
 
 
 def test_fix_applies_safe_fixes_once(tmp_path: Path) -> None:

@@ -35,9 +35,6 @@ def plan(slots: int, k: int = 0, length: int = 1024, **more: Any) -> Plan:
     )
 
 
-# ---------------------------------------------------------------- how many layers
-
-
 def test_options_say_how_many_layers_are_moved() -> None:
     asked = facts()
     assert host_memory.host_layers(asked, plan(1)) == 0
@@ -98,9 +95,6 @@ def test_drafts_alone_can_push_experts_out() -> None:
     assert (from_plans(asked, made).host_base == 0).all()
 
 
-# ---------------------------------------------------------------- what a step pays
-
-
 def points(layers: float, n: int = 1) -> P.Points:
     made = from_plans(facts(), [plan(8, 2)] * n).replace(host_base=layers, host_spec=layers)
     return imputation.impute(made)
@@ -143,9 +137,6 @@ def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
         assert (times[0] == times[1]) != differs
 
 
-# ---------------------------------------------------------------- rows
-
-
 def test_a_row_whose_drafts_push_experts_out_gains_less() -> None:
     asked = {"engine": "llama.cpp", "engine_version": "b10622", "spec_method": "mtp", "k": 4}
     load = {"concurrency": 8, "max_num_seqs": 8, "acceptance_rate": 0.7, "workload": "chat"}
@@ -164,9 +155,6 @@ def test_prompts_copy_the_experts_once_a_batch() -> None:
     assert found[1] == pytest.approx(10 * gib * weights.GIB / 10e9, rel=0.02)
     np.testing.assert_allclose(found / found[1], [1, 1, 2])
     assert not host_memory.prompt_seconds(points(0, 3), c, tokens, all_reached, False).any()
-
-
-# ---------------------------------------------------------------- own measured cells
 
 
 def own_cells() -> dict[tuple[int, int, int], float]:

@@ -120,9 +120,6 @@ def test_a_cache_of_eight_bits_is_half_of_one_of_sixteen() -> None:
     assert half.kv_gib / whole.kv_gib == pytest.approx(8.5 / 16, rel=1e-3)
 
 
-# ---------------------------------------------------------------- what a plan leaves open
-
-
 @pytest.mark.parametrize("slots", [1, 4])
 def test_llama_servers_pool_is_what_states_and_windows_leave(slots: int) -> None:
     known = facts("h200", "q8_0", "gemma-4-31b")
@@ -148,9 +145,6 @@ def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
     left = made.left_gib
     assert left is not None and (left > 1) == (hardware == "h200")
     assert made.fits is (None if hardware == "h200" else False) and made.kv_tokens is None
-
-
-# ---------------------------------------------------------------- vLLM's pool of pages
 
 
 def test_prefix_caching_keeps_one_more_state_of_each_group() -> None:
@@ -188,9 +182,6 @@ def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
     assert left is not None and token is not None and made.kv_tokens is not None
     expected = left * 8 * GIB / (8_192 * token + 2 * window) * 8_192
     assert made.kv_tokens == pytest.approx(expected, rel=1e-6)
-
-
-# ---------------------------------------------------------------- limits
 
 
 def test_states_take_no_more_than_is_left_where_they_are_paged() -> None:

@@ -24,9 +24,6 @@ def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.
     return physics.decode_seconds(p, c, p.concurrency, p.input_tokens + p.output_tokens / 2, spec)
 
 
-# ---------------------------------------------------------------- reference values
-
-
 @pytest.mark.parametrize(
     "change,milliseconds,within",
     [
@@ -70,9 +67,6 @@ def test_llama_cpp_dense_verify_law() -> None:
     assert (times[2] - times[1]) / 2 == pytest.approx(5.55e-3, rel=0.15)
     assert times[0] == pytest.approx(23.5e-3, rel=0.15)
     assert times[4] < times[3], "the tiled kernel is the cheaper one for a dense model"
-
-
-# ---------------------------------------------------------------- shape of the answer
 
 
 def test_tokens_are_cheaper_together() -> None:
@@ -183,9 +177,6 @@ def test_seconds_scale_with_bytes() -> None:
     assert decode(big)[0] == pytest.approx(decode(p)[0], rel=5e-3)
 
 
-# ---------------------------------------------------------------- constants
-
-
 def test_every_constant_has_a_source() -> None:
     text = Path(constants.__file__).read_text(encoding="utf-8")
     for name in constants.PROVENANCE:
@@ -204,8 +195,6 @@ def test_shifting_constants() -> None:
     with pytest.raises(KeyError):
         constants.shift_constants(C, {"luck": 1.0})
 
-
-# ---------------------------------------------------------------- any point at all
 
 UNSURE = st.one_of(st.just(""), st.floats(0.01, 1e4).map(str))
 
@@ -252,9 +241,6 @@ def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
         assert np.isfinite(value).all() and (value > 0).all(), name
 
 
-# ---------------------------------------------------------------- facts of platforms
-
-
 def test_a_lookup_costs_vllm_its_asynchronous_scheduling() -> None:
     p = points({"spec_method": "ngram"}, {"spec_method": "ngram", "engine": "sglang"})
     vllm, sglang = physics.draft_seconds(p, C, np.ones(2), p.input_tokens)
@@ -284,9 +270,6 @@ def test_an_n_gram_table_is_read_in_no_step() -> None:
         + p.lm_head_params
     )
     assert everything[0] == pytest.approx(125e9, rel=0.02)
-
-
-# ---------------------------------------------------------------- launches
 
 
 def test_without_graphs_the_host_launches_both_arms() -> None:

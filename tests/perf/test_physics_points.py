@@ -213,16 +213,8 @@ def test_from_plans_and_rows_agree() -> None:
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])
     assert planned.k.tolist() == [1.0, 2.0]
-    for name in (
-        "bw",
-        "fp8",
-        "experts",
-        "expert_params",
-        "state_bytes",
-        "bytes_ffn",
-        "kv_bytes",
-        "input_tokens",
-    ):
+    alike = "bw fp8 experts expert_params state_bytes bytes_ffn kv_bytes input_tokens"
+    for name in alike.split():
         assert getattr(planned, name)[1] == pytest.approx(getattr(rowed, name)[0])
     assert planned.path[0] == rowed.path[0] and planned.family[0] == rowed.family[0]
 

@@ -14,7 +14,7 @@ from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 from tests.perf import rows
 from tests.reference import replay
-from tests.tables import fields
+from tests.tables import cells, fields
 
 C = Constants()
 ROW = rows.ROW | {"output_tokens": "128"}
@@ -237,19 +237,11 @@ def test_recurrent_states_decide_how_many_requests_run() -> None:
     k = 3 (rate over rate per stream); weights by tensor class and whole pages per state give 16
     and 5.
     """
-    p = points(
-        {
-            "model": "qwen3.8-27b",
-            "quant": "nvfp4",
-            "hardware": "rtx5090",
-            "concurrency": 64,
-            "k": 3,
-            "input_tokens": 512,
-            "output_tokens": 512,
-            "engine_version": "0.27.1",
-            "kv_cache_dtype": "fp8",
-        }
+    asked = (
+        "model=qwen3.8-27b quant=nvfp4 hardware=rtx5090 concurrency=64 k=3 input_tokens=512 "
+        "output_tokens=512 engine_version=0.27.1 kv_cache_dtype=fp8"
     )
+    p = points(cells(asked))
     assert [load.load(p, C, tau_of(p), spec).clients[0] for spec in (False, True)] == [16, 5]
 
 

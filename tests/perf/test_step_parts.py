@@ -59,9 +59,6 @@ def kv_of_a_layer(p: P.Points) -> Floats:
     return p.concurrency * p.input_tokens * p.kv_elems / p.global_layers * p.kv_bytes
 
 
-# ---------------------------------------------------------------- one constant at a time, a step
-
-
 @pytest.mark.parametrize(
     ("change", "constant", "tokens", "spec", "times"),
     [
@@ -132,9 +129,6 @@ def test_a_verify_step_writes_a_state_a_token(reads: float, tokens: float, spec:
     assert seconds[0] == pytest.approx(4 * p.state_bytes[0] * (1 + writes) / p.bw[0])
 
 
-# ---------------------------------------------------------------- links between GPUs
-
-
 @pytest.mark.parametrize(
     ("change", "latency"),
     [
@@ -160,9 +154,6 @@ def test_activations_cross_the_link_twice_in_sixteen_bit(tokens: float) -> None:
     seconds = links.link_seconds(p, constants(), np.full(1, tokens), np.full(1, 10.0))
     one = 2 * tokens * 2 * p.hidden[0] / p.link_bw[0]
     assert seconds[0] == pytest.approx(2 * 10 * one)
-
-
-# ---------------------------------------------------------------- kernels for a few tokens
 
 
 def few(p: P.Points, c: Constants, tokens: float, distinct: float = 8.0) -> tuple[float, float]:
@@ -326,9 +317,6 @@ def test_few_tokens_read_their_experts_one_by_one(tokens: int, read: int) -> Non
     assert step(tiny, C, tokens).distinct_experts[0] == pytest.approx(min(read, 20))
 
 
-# ---------------------------------------------------------------- a cycle
-
-
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
 def test_a_scale_acts_on_what_verifying_adds(scale: float) -> None:
     p = point(LLAMA, HYBRID)
@@ -353,9 +341,6 @@ def test_a_cache_that_is_walked_takes_the_place_of_shorter_attention() -> None:
     cycle = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, True)
     assert walk > terms.attention[0]
     assert cycle[0] == pytest.approx(walk + float(rest[0]))
-
-
-# ---------------------------------------------------------------- drafting: bytes
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -435,9 +420,6 @@ def test_a_block_drafter_has_its_published_layers(change: dict[str, str], layers
     slow = constants(layer_launch_s=1.0, dflash_layers=7.0)
     free = constants(dflash_layers=7.0)
     assert drafting_seconds(p, slow) - drafting_seconds(p, free) == pytest.approx(layers)
-
-
-# ---------------------------------------------------------------- drafting: one constant at a time
 
 
 @pytest.mark.parametrize(
@@ -545,9 +527,6 @@ def test_layers_of_16_bits_launch_less() -> None:
     assert rates.layer_launch(point(LLAMA, {"quant": "bf16"}), c) == pytest.approx(1.0)
 
 
-# ---------------------------------------------------------------- drafting: operations
-
-
 def operations(p: P.Points) -> dict[str, float]:
     """Multiplications and additions of one cycle, by method."""
     b, k, h = float(p.concurrency[0]), float(p.k[0]), float(p.hidden[0])
@@ -624,9 +603,6 @@ def test_vector_kernels_compute_the_first_token_while_they_read() -> None:
         few = p.replace(concurrency=float(requests))
         expected = 3 * (requests - 1) * 2 * params / rate
         assert drafting_seconds(few, c) == pytest.approx(expected, abs=1e-15)
-
-
-# ---------------------------------------------------------------- recurrent states
 
 
 @pytest.mark.parametrize(

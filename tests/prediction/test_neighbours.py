@@ -175,15 +175,9 @@ def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:
 
 @pytest.mark.parametrize("k", [3, 8, 32])
 def test_lookup_on_general_text_is_not_on_where_all_measured_ones_lost(k: int) -> None:
-    ask = Request(
-        hardware="rtx3090",
-        model="qwen3.6-35b-a3b",
-        quant="q4_k_m",
-        engine="llama-server",
-        concurrency=1,
-        workload="mixed",
-    )
-    facts = facts_for_request(ask)
+    card = {"hardware": "rtx3090", "engine": "llama-server", "concurrency": 1}
+    asked = card | {"model": "qwen3.6-35b-a3b", "quant": "q4_k_m", "workload": "mixed"}
+    facts = facts_for_request(Request(**asked))
     plan = Plan(
         engine="llama-server",
         engine_version=facts.engine_version,

@@ -13,7 +13,6 @@ spec:
   - name: d
     image: {}
 """
-# ---------------------------------------------------------------- texts that start no server
 
 NOTHING = {
     "a script named after it": ("a.sh", "./llama-server-control-api.sh bounce 1.1.1.1:9090\n"),
@@ -98,8 +97,6 @@ def test_a_line_that_only_names_the_server(text: str) -> None:
     assert read_text(text, "a.sh").launches == ()
     assert read_text(f"```sh\n{text}```\n", "a.md").launches == ()
 
-
-# ---------------------------------------------------------------- one server each
 
 ARGUMENTS = """MODEL=""
 TP=""
@@ -308,8 +305,6 @@ def test_one_server_with_its_options(kind: str) -> None:
         assert flag is not None and (flag.unresolved if value is None else flag.value == value)
     assert not [one for one in validate(text=text, name=name).findings if one.severity == "error"]
 
-
-# ---------------------------------------------------------------- what is said of them
 
 CALLED = """start() {
   docker run --rm --gpus all --name "$1" vllm/vllm-openai:v0.25.1 m --gpu-memory-utilization 0.9

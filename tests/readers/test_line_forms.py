@@ -243,8 +243,6 @@ def test_a_command_of_a_notebook() -> None:
     assert flags(found)["--speculative-config"] == MTP
 
 
-# ---------------------------------------------------------------- tasks with a script
-
 DSTACK = """
 type: service
 image: vllm/vllm-openai:v0.25.1
@@ -269,7 +267,6 @@ def test_a_task_has_the_image_and_the_variables_that_stand_beside_its_script(tex
     assert (launch.model, launch.engine_version) == ("Qwen/Qwen3-8B", "0.25.1")
 
 
-# ---------------------------------------------------------------- documents, Windows, Python,
 # places
 
 

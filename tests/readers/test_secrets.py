@@ -154,7 +154,6 @@ def test_what_only_stands_for_a_secret_is_shown(value: str) -> None:
     assert redactor.clean(f"a {value} b") == f"a {value} b"
 
 
-# ---------------------------------------------------------------- forms, as detect-secrets knows
 # them
 
 
@@ -213,9 +212,6 @@ def test_a_private_key_and_a_password_in_an_address() -> None:
         Redactor().clean("see https://docs.vllm.ai/en/latest/ and a:b@c")
         == "see https://docs.vllm.ai/en/latest/ and a:b@c"
     )
-
-
-# ---------------------------------------------------------------- the redactor alone
 
 
 @pytest.mark.parametrize(

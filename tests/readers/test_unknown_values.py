@@ -30,9 +30,6 @@ def codes(text: str, **told: Any) -> set[str]:
     return {finding.code for finding in validate(text=text + "\n", **told).findings}
 
 
-# ---------------------------------------------------------------- rules
-
-
 @pytest.mark.parametrize(
     ("code", "text", "told"),
     [

@@ -15,8 +15,6 @@ from advisor.rules.sd2.sglang_scheduler import on_rocm
 from advisor.rules.sd3.shares import together
 from tests.rulecases import launch_case as case_of
 
-# ---------------------------------------------------------------- devices
-
 
 def pair(one: str, other: str, name: str = "a.sh") -> bool:
     """Whether two launches of one script can run at once on one device."""
@@ -58,9 +56,6 @@ def test_two_containers_on_one_device(one: str, other: str, shared: bool) -> Non
             f"    environment: {{NVIDIA_VISIBLE_DEVICES: '{seen}'}}\n"
         )
     assert together(*read_text(text, "compose.yaml").launches) is shared
-
-
-# ---------------------------------------------------------------- options
 
 
 def test_options_as_rules_ask_for_them() -> None:
@@ -144,9 +139,6 @@ def test_a_removal_hits_from_its_release_on() -> None:
         assert (removal is not None) is hit, version
 
 
-# ---------------------------------------------------------------- releases
-
-
 def test_a_release_lies_between_two() -> None:
     assert releases.between((0, 5, 13), "0.5.10", "0.5.13") is True
     assert releases.between((0, 5, 13, 1), "0.5.10", "0.5.13") is True  # a post release of the end
@@ -192,9 +184,6 @@ def test_the_release_of_a_question() -> None:
     if engines.get("llama-server").resolve_version(between).version == newest:
         assert question("llama-server", newest, between) == (0, order + 1)
     assert question("llama-server", newest, "b1") == releases.build_order(newest)
-
-
-# ---------------------------------------------------------------- memory and load
 
 
 SERVE = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 8192"
@@ -292,9 +281,6 @@ def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> No
     assert policy.matches(row, case) is fits
     nothing = case_of("vllm serve unknown-model\n")
     assert policy.matches(row, nothing) is (row in ({}, {"engine": ["vllm"]}))
-
-
-# ---------------------------------------------------------------- places of edits
 
 
 def test_an_option_that_is_there_is_not_added() -> None:

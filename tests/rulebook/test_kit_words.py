@@ -105,8 +105,6 @@ def test_lists_beside_the_catalogue_count_as_well() -> None:
         assert not values.is_accepted(case, wrong), name
 
 
-# ---------------------------------------------------------------- names of models
-
 NAMES = {"Qwen/Qwen3-8B": "qwen3-8b", "/models/Qwen3-8B/": "qwen3-8b",
          "C:\\models\\Qwen3-8B.gguf": "qwen3-8b", "org/Model-GGUF:Q4_K_M": "model-gguf",
          "plain": "plain"}  # fmt: skip
@@ -177,17 +175,11 @@ def test_a_name_is_the_published_models_own() -> None:
 
 
 def test_who_has_no_head() -> None:
-    assert models.no_head("meta-llama/Llama-3.3-70B-Instruct")
-    assert not models.no_head("Qwen/Qwen3.6-35B-A3B")
-    assert not models.no_head("me/Llama-3.3-70B-MTP")
-    for text, lacks in {
-        "meta-llama/Llama-3.3-70B-Instruct": True,
-        "Qwen/Qwen3.6-35B-A3B": False,
-        "me/Llama-3.3-70B-MTP": False,
-        "$MODEL": False,
-        "nobody/knows-this": False,
-    }.items():
-        assert models.headless(case_of(f"vllm serve '{text}'\n")) is lacks, text
+    lacking = "meta-llama/Llama-3.3-70B-Instruct"
+    names = (lacking, "Qwen/Qwen3.6-35B-A3B", "me/Llama-3.3-70B-MTP")
+    assert [name for name in names if models.no_head(name)] == [lacking]
+    for text in (*names, "$MODEL", "nobody/knows-this"):
+        assert models.headless(case_of(f"vllm serve '{text}'\n")) is (text == lacking), text
 
 
 def test_vocabularies() -> None:

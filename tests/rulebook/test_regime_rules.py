@@ -212,9 +212,6 @@ def test_support_prefers_the_documented_k() -> None:
     assert said and [row for row in said if row[2] != row[3]] == []
 
 
-# ---------------------------------------------------------------- the helpers
-
-
 def test_thresholds_keep_their_order() -> None:
     low, high = (f"{name}_memory_fraction_max" for name in ("unified", "discrete"))
     assert number("memory", low) < number("memory", high)

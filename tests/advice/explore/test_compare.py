@@ -164,9 +164,6 @@ def test_a_named_fix_is_behind_the_last_report_and_has_its_own_source() -> None:
     assert any(line.startswith("present in vllm@0.25.1") for line in old)
 
 
-# ---------------------------------------------------------------- objectives, cost
-
-
 def test_users_within_is_where_the_probability_crosses() -> None:
     limits = objectives("tpot=50ms,ttft=2s")
     assert limits == {"max_tpot_ms": 50.0, "max_ttft_ms": 2000.0}
@@ -248,9 +245,6 @@ def test_cost_and_energy_of_a_million_tokens() -> None:
             price(text)
 
 
-# ---------------------------------------------------------------- why not
-
-
 def test_why_not_another_k_tells_both_gains_and_the_loads() -> None:
     advice = recommend(GB10)
     best = advice.candidate.k
@@ -298,9 +292,6 @@ def test_why_not_what_is_refused(asked: str) -> None:
     with pytest.raises(AdvisorError) as refused:
         why_not(GB10, asked)
     assert "\n" not in str(refused.value)
-
-
-# ---------------------------------------------------------------- the command line
 
 
 def invoke(*words: str) -> tuple[int, str]:

@@ -82,9 +82,6 @@ def test_both_servers_have_ports_and_gpus_of_their_own(two_gpus: MixPlan) -> Non
     assert devices == [["0"], ["1"]]
 
 
-# ---------------------------------------------------------------- a real nginx
-
-
 class Paced(http.server.BaseHTTPRequestHandler):
     """A server that streams its own name, a word at a time: the rest once the first was read."""
 

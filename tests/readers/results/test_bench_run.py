@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -208,33 +209,16 @@ def test_a_plan_runs_arms_and_stops_servers(tmp_path: Path, on_the_servers_clock
     port = free_port()
     command = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
     command += ["--rounds-of", "3"]
-    plan = {
-        "hardware": "gb10",
-        "model": "qwen3.6-35b-a3b",
-        "engine": "vllm",
-        "url": f"http://127.0.0.1:{port}",
-        "concurrency": 3,
-        "input_tokens": 64,
-        "output_tokens": 40,
-        "requests": 6,
-        "warmup": 1,
-        "seeds": [1, 2],
-        "arms": [
-            {"name": "off", "argv": [*command, "--step-ms", "20"]},
-            {
-                "name": "on",
-                "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"],
-                "method": "mtp",
-                "k": 2,
-            },
-        ],
-    }
+    plan = plan_for(f"http://127.0.0.1:{port}", [*command, "--step-ms", "20"])
+    on = [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"]
+    plan["arms"].append({"name": "on", "argv": on, "method": "mtp", "k": 2})
+    plan |= {"concurrency": 3, "input_tokens": 64, "output_tokens": 40, "seeds": [1, 2]}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code == 0, made.output
     assert "A/B: FASTER" in made.output and "qwen3.6-35b-a3b on gb10" in made.output
     with pytest.raises(ServerGone):
-        client.get(plan["url"], "/health", 1)  # type: ignore[arg-type]
+        client.get(plan["url"], "/health", 1)
     files = sorted(path.name for path in tmp_path.glob("*.jsonl"))
     assert files == ["off-seed1.jsonl", "off-seed2.jsonl", "on-seed1.jsonl", "on-seed2.jsonl"]
     assert all(run.requests == 6 for run in read_all([tmp_path / name for name in files]))
@@ -303,7 +287,7 @@ def test_drafts_are_not_measured_by_chunks(tmp_path: Path) -> None:
     assert read_results(tmp_path / "off-seed1.jsonl")[0].output_tokens == 80
 
 
-def plan_for(url: str, argv: list[str]) -> dict[str, object]:
+def plan_for(url: str, argv: list[str]) -> dict[str, Any]:
     return {"hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
             "concurrency": 2, "input_tokens": 32, "output_tokens": 30, "requests": 6, "warmup": 1,
             "seeds": [1], "arms": [{"name": "off", "argv": argv or ["none"]}]}  # fmt: skip
@@ -382,10 +366,7 @@ def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> Non
 
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
-    arm = {"name": "off", "argv": [sys.executable, "-c", "raise SystemExit(3)"]}
-    plan = {"hardware": "gb10", "model": "m", "engine": "vllm", "url": "http://127.0.0.1:9",
-            "concurrency": 1, "input_tokens": 1, "output_tokens": 1, "requests": 1, "warmup": 0,
-            "arms": [arm]}  # fmt: skip
+    plan = plan_for("http://127.0.0.1:9", [sys.executable, "-c", "raise SystemExit(3)"])
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code != 0
