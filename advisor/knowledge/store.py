@@ -54,6 +54,7 @@ def index() -> Index:
     return data
 
 
+OWN_CARD = "(all: `advisor hardware list`; one that is not listed: docs/your-hardware.md)"
 OWN_MODEL = "(one of your own: --model ./config.json, or its GGUF file)"
 
 
@@ -63,7 +64,7 @@ def _find(kind: str, table: str, name: str) -> str:
     if found is None:
         if table == "hardware" and (kept_out := not_covered(name)):
             raise NotCovered(kept_out)
-        hint = "(`advisor hardware list` shows all)" if table == "hardware" else OWN_MODEL
+        hint = OWN_CARD if table == "hardware" else OWN_MODEL
         if table == "hardware" and re.match(r"\s*\d.?x", str(name).lower()[:8]):
             hint = "(give the number of GPUs with --gpus)"
         raise UnknownFact(kind, str(name)[:80], likely(str(name), keys), hint)

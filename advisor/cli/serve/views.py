@@ -133,9 +133,9 @@ def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
             for x in others
         ),
         ("Which drafter?", f"/why-not?{question.url(what='drafter')}#result"),
-        ("Several workloads, two servers?", f"/mix?{question.url()}"),
-        (f"How many within {_USUAL_MS} ms a token?", f"/?{within}"),
-        ("Is my own file as good?", f"/check?{question.url()}"),
+        ("Several workloads?", f"/mix?{question.url()}"),
+        (f"How many within {_USUAL_MS} ms?", f"/?{within}"),
+        ("Is my file as good?", f"/check?{question.url()}"),
     ]
 
 

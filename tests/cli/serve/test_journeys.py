@@ -85,28 +85,6 @@ def test_01_from_the_start_to_an_answer(visit: Visit) -> None:
     visit.check("01-answer")
 
 
-def test_two_cards_take_three_inputs_and_the_command_is_in_view(visit: Visit) -> None:
-    """README's first example: hardware as it is said, quantisation, load; nothing is scrolled."""
-    page = visit.open("/")
-    page.get_by_label("Hardware", exact=True).fill("2x 3090")
-    page.get_by_label("Quantisation", exact=True).select_option("awq-int4")
-    page.get_by_label("Requests", exact=True).fill("4")
-    page.locator(".setting", has_text="4 requests").wait_for()
-    visit.settle()
-    assert page.evaluate("scrollY") == 0
-    high = page.viewport_size["height"] if page.viewport_size else 0
-    for shown in ("#launch-text", "#launch .copy"):
-        place = page.locator(shown).first.bounding_box()
-        assert place and place["y"] + min(place["height"], 60) <= high, (shown, place)
-    assert page.locator("#answer article .card").count() <= 6
-    if visit.width == "desk":
-        tops = [one.bounding_box() for one in page.locator("#answer .card").all()[:3]]
-        assert all(one and one["y"] < 800 for one in tops), tops
-    answer = api(visit, "hw=2x+3090&quant=awq-int4&concurrency=4")
-    assert argv(page.locator("#launch-text").inner_text()) == argv(answer["launch"]["text"])
-    visit.check("00-two-cards")
-
-
 def test_the_question_goes_along_and_comes_back(visit: Visit) -> None:
     page = visit.open(SPARK)
     page.get_by_label("Requests", exact=True).fill("24")
