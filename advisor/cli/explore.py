@@ -58,7 +58,7 @@ def sweep(
     found = run_sweep(request, vary, machine=machine)
     if within is not None:
         seen = users_within(found.request, objectives(within), found.ks)
-        found = found.model_copy(update={"within": seen})
+        found = found.replace(within=seen)
     found = with_costs(found, rate_of(price, watts))
     write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, paper()))
 

@@ -53,7 +53,7 @@ def recommend(form: str, explain: bool, quiet: bool, **asked: Any) -> None:
         if written is not None:
             return write(written)
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
-    advice = advice.model_copy(update={"settings": settings})
+    advice = advice.replace(settings=settings)
     written = render_form(advice, form, explain)
     write(quiet_line(advice, paper()) if quiet else written)
 
@@ -81,7 +81,7 @@ def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any
     if price is None or advice.estimate is None:
         return advice
     costs = limits.costs(price, advice.estimate.output_tok_s)
-    return advice.model_copy(update={"cost_per_million": costs})
+    return advice.replace(cost_per_million=costs)
 
 
 @click.command()

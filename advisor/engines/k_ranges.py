@@ -49,7 +49,7 @@ def _vllm(plan: Plan, ranges: Ranges) -> KRangeArguments:
     if before(plan.engine_version, SCHEDULE_SINCE):
         raise AdvisorError(f"vLLM takes a k per batch size from {SCHEDULE_SINCE} on")
     launch = get(plan.engine).to_launch(
-        plan.model_copy(update={"k": max(k for _, _, k in ranges), "k_schedule": tuple(ranges)})
+        plan.replace(k=max(k for _, _, k in ranges), k_schedule=tuple(ranges))
     )
     flag = launch.flag(SPECULATIVE)
     if flag is None or flag.value is None:
@@ -58,7 +58,7 @@ def _vllm(plan: Plan, ranges: Ranges) -> KRangeArguments:
 
 
 def _sglang(plan: Plan, ranges: Ranges) -> KRangeArguments:
-    adaptive = plan.model_copy(update={"k_schedule": tuple(ranges)})
+    adaptive = plan.replace(k_schedule=tuple(ranges))
     launch = get(plan.engine).to_launch(adaptive)
     flags = [flag for flag in launch.flags if flag.name.startswith(STEPS)]
     told = [part for flag in flags for part in (flag.name, flag.value) if part is not None]

@@ -130,7 +130,7 @@ class LaunchReader(Writer):
 
     def stray(self, token: Token) -> Flag:
         """An argument that belongs to no option."""
-        return self._model_flag(token).model_copy(update={"name": ""})
+        return self._model_flag(token).replace(name="")
 
     def _model_flag(self, token: Token) -> Flag:
         return Flag(

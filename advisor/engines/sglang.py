@@ -157,7 +157,7 @@ class SglangAdapter(Adapter):
             update["k_schedule"] = ()
             update["k"] = max(k for _, _, k in plan.k_schedule)
             update["extra"] = (*plan.extra, (ADAPTIVE, None), (ADAPTIVE_CONFIG, ADAPTIVE_FILE))
-        return plan.model_copy(update=update) if update else plan
+        return plan.replace(**update) if update else plan
 
     def to_launch(self, plan: Plan) -> Launch:
         """The launch of a plan. Raises AdvisorError where one k only is taken, too."""

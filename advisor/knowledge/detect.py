@@ -83,7 +83,7 @@ def _with_memory(hw: Hardware, memory_gb: float | None) -> Hardware:
     if memory_gb is None or not hw.unified_memory:
         return hw
     memory = Quantity(value=round(memory_gb, 1), source="this machine", status="measured")
-    return hw.model_copy(update={"memory_gb": memory})
+    return hw.replace(memory_gb=memory)
 
 
 def _nvidia() -> tuple[str, int, float | None] | None:

@@ -44,8 +44,7 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
     for model in known.values():
         if model.proxy is None and _same_shape(model, fields):
             top = fields.get("max_context_tokens") or model.max_context_tokens
-            own = {"max_context_tokens": top, "checkpoints": held or model.checkpoints}
-            return model.model_copy(update=own)
+            return model.replace(max_context_tokens=top, checkpoints=held or model.checkpoints)
     folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
     name = str(fields.pop("name", "") or os.path.basename(folder))
     return LLM(

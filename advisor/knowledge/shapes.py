@@ -50,7 +50,7 @@ def approximate(model: LLM) -> LLM:
     note = (
         f"{model.note} Shape approximated from {total:g}B total and {active:g}B active parameters."
     ).strip()
-    return model.model_copy(update={**fields, **known, "note": note})
+    return model.replace(**fields | known, note=note)
 
 
 def _near(low: int, high: int, value: float) -> int:

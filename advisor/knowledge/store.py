@@ -94,9 +94,7 @@ def hardware(name: str) -> Hardware:
         return _hardware(_find("hardware", "hardware", name))
     known = _hardware(_find("hardware", "hardware", bare))
     memory = Quantity(value=float(size[:-2]), source=AS_ASKED, status="read")
-    return known.model_copy(
-        update={"memory_gb": memory, "name": f"{known.name or known.id} {size[:-2]} GB"}
-    )
+    return known.replace(memory_gb=memory, name=f"{known.name or known.id} {size[:-2]} GB")
 
 
 @cache

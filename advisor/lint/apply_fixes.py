@@ -107,7 +107,7 @@ def continue_line(source: SourceText, finding: Finding) -> Finding:
         return finding
     start, end, text = place
     edit = Edit(file=finding.file, start=start, end=end, text=text)
-    return finding.model_copy(update={"fix": finding.fix.model_copy(update={"edits": (edit,)})})
+    return finding.replace(fix=finding.fix.replace(edits=(edit,)))
 
 
 def _joint(text: str, line: int, caret: bool) -> tuple[int, int, str] | None:

@@ -136,7 +136,7 @@ def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, 
         "workload": facts.workload,
     }
     known = {name: value for name, value in asked.items() if value is not None}
-    return Request(**known), one.plan.model_copy(update={"port": None})
+    return Request(**known), one.plan.replace(port=None)
 
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:

@@ -206,7 +206,7 @@ def _judge(
     one = understand(launch, asked.given)
     plan = one.plan
     if plan.method == "none" and plan.k:  # nothing is drafted
-        plan = plan.model_copy(update={"k": 0})
+        plan = plan.replace(k=0)
     case = Case.model_construct(
         facts=one.facts, plan=plan, estimate=None, launch=launch, siblings=siblings
     )
@@ -288,7 +288,7 @@ def _redact(finding: Finding, read: FileRead) -> Finding:
     message = clean(finding.message)
     fix = finding.fix
     if fix is not None and clean(fix.text) != fix.text:
-        fix = fix.model_copy(update={"text": clean(fix.text)})
+        fix = fix.replace(text=clean(fix.text))
     if message == finding.message and fix is finding.fix:
         return finding
-    return finding.model_copy(update={"message": message, "fix": fix})
+    return finding.replace(message=message, fix=fix)

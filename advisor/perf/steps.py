@@ -30,7 +30,7 @@ def in_step(facts: Facts, plan: Plan, board: int | None = None) -> tuple[Facts, 
     """
     share = memory.replica(facts, plan)
     if board is not None and plan.tp <= board > 1 and facts.interconnect in ("roce", "ethernet"):
-        share = share.model_copy(update={"interconnect": None})
+        share = share.replace(interconnect=None)
     if plan.pp == 1:
         return share, plan
     slots = -(-plan.max_num_seqs // plan.pp) if plan.max_num_seqs else None

@@ -54,8 +54,8 @@ class LaunchMaker:
         made = [self._launch(found) for found in self.found]
         if made and self.slips:
             clean = {one: self.redactor.clean(show(one.message)) for one in self.slips}
-            said = tuple(one.model_copy(update={"message": clean[one]}) for one in self.slips)
-            made[0] = made[0].model_copy(update={"slips": said})
+            said = tuple(one.replace(message=clean[one]) for one in self.slips)
+            made[0] = made[0].replace(slips=said)
         return tuple(made)
 
     def _launch(self, found: EngineCommand) -> Launch:
@@ -81,7 +81,7 @@ class LaunchMaker:
             extra["open_end"] = found.open_end
         if isinstance(found.said, CutOff):
             options = self.redactor.clean(show(found.said.options))
-            extra["cut_off"] = found.said.model_copy(update={"options": options})
+            extra["cut_off"] = found.said.replace(options=options)
         if found.strays:
             words = (self._token(word, word.first()) for word in found.strays)
             extra["strays"] = (*map(adapter.stray, words), *launch.strays)
@@ -100,7 +100,7 @@ class LaunchMaker:
         told = tuple(self.redactor.clean(show(note)) for note in (*launch.notes, *notes))
         if told != launch.notes:
             extra["notes"] = told
-        return launch.model_copy(update=extra) if extra else launch
+        return launch.replace(**extra) if extra else launch
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
         """A model from outside, where the rest of the file names just one."""

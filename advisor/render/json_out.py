@@ -135,7 +135,7 @@ def _estimate(advice: nouns.Advice, estimate: nouns.Estimate | None) -> nouns.Es
     """An estimate, without a chance of a gain whose sign is not known."""
     if estimate is None or tells(estimate, advice.facts.goal):
         return estimate
-    return estimate.model_copy(update={"p_gain": nan})
+    return estimate.replace(p_gain=nan)
 
 
 def defaults(facts: Any) -> list[dict[str, str]]:
@@ -176,8 +176,7 @@ ANSWER = Shape(
         ),
         "estimate": lambda advice: _estimate(advice, advice.estimate),
         "runners_up": lambda advice: [
-            one.model_copy(update={"estimate": _estimate(advice, one.estimate)})
-            for one in advice.runners_up
+            one.replace(estimate=_estimate(advice, one.estimate)) for one in advice.runners_up
         ],
         "facts": lambda _: facts_age(),
         "reasons": lambda advice: sorted(advice.reasons, key=lambda reason: -reason.weight),

@@ -184,7 +184,7 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
             old = found.code.startswith(SPELLING) and case.launch.too_old
             severity = "info" if old else "warning" if severity == "error" else severity
             if fix is not None and fix.safe:  # another release may refuse what it writes
-                fix = fix.model_copy(update={"safe": False})
+                fix = fix.replace(safe=False)
             versions = hit.versions or (documented.versions if documented else "")
             if versions and met is not False:
                 text = None if case.launch.engine_version else case.launch.version_text
@@ -226,7 +226,7 @@ def certain_fix(fix: Fix | None, case: Case) -> Fix | None:
     places = (Span(start=edit.start, end=edit.end) for edit in fix.edits)
     if case.launch.emitted or any(is_shared(case, place) for place in places):
         return fix
-    return fix.model_copy(update={"safe": True})
+    return fix.replace(safe=True)
 
 
 def catalogue_speaks(case: Case) -> bool:

@@ -79,7 +79,7 @@ def answer(asked: LaunchQuestion, what_if: bool = True) -> Advice:
     if advice.estimate is not None and rate.per_hour is not None:
         speeds = advice.estimate.output_tok_s
         costs = tuple(rate.cost(x) if x else None for x in (speeds.baseline, speeds.value))
-        advice = advice.model_copy(update={"cost_per_million": costs})
+        advice = advice.replace(cost_per_million=costs)
     if not asked.launch_values():
         return advice
     told = {"host": asked.host, "port": int(asked.port) if asked.port else None}
@@ -90,11 +90,11 @@ def answer(asked: LaunchQuestion, what_if: bool = True) -> Advice:
     plans = (_plan(advice, asked), advice.plan_off, advice.candidate)
     for name, launch, plan in zip(_PLANS, _LAUNCHES, plans, strict=True):
         if plan is not None and getattr(advice, launch) is not None:
-            update[name] = plan.model_copy(update=changes)
+            update[name] = plan.replace(**changes)
             run = launch_of(topology.on_each(advice.facts, update[name]))
             text = "\n".join(command_lines(run, plan, True)) if asked.key else run.text
-            update[launch] = run.model_copy(update={"text": text})
-    return advice.model_copy(update=update)
+            update[launch] = run.replace(text=text)
+    return advice.replace(**update)
 
 
 def _plan(advice: Advice, asked: LaunchQuestion) -> Plan:
@@ -125,7 +125,7 @@ def key_name(plan: Plan) -> str:
 
 def command_lines(run: LaunchText, plan: Plan, key: bool) -> list[str]:
     """The launch as it is pasted; with a key it ends where its variable is not set."""
-    command = pack_launch(run.model_copy(update={"files": {}}), WIDTH, "")
+    command = pack_launch(run.replace(files={}), WIDTH, "")
     files = pack_launch(run, WIDTH, "")[: -len(command)]
     if key:
         name = key_name(plan)

@@ -74,7 +74,7 @@ class _Walk(NamedTuple):
         """A word that is no option: a stray value of the switch before it, or a positional."""
         if switch and token.text.lower() in TRUTHS:
             self.switch_values.append(StraySwitchValue(switch, token.text))
-            self.flags[-1] = self.flags[-1].model_copy(update={"value_span": token.span})
+            self.flags[-1] = self.flags[-1].replace(value_span=token.span)
         else:
             self.positionals.append(token)
 
@@ -249,16 +249,16 @@ def mapping_flags(
             match, known = None, False
         if match is None and key.text.startswith("LLAMA_ARG_"):
             var = EnvVar(name=key.text, value=value.text if value else None, span=key.span)
-            var = var.model_copy(update={"line": key.line, "column": key.column})
+            var = var.replace(line=key.line, column=key.column)
             made, _ = env_flags([var], reader)
-            flags += [flag.model_copy(update={"origin": origin}) for flag in made]
+            flags += [flag.replace(origin=origin) for flag in made]
             if made:
                 continue
         if origin == "ini" and reader.catalogue.style == "llama" and "_" in key.text:
             known = False  # a preset's keys are compared as they stand
         spelled = name if match is not None else key.text
         flag = make_flag(key, spelled, match, known, [value] if value else [])
-        flags.append(flag.model_copy(update={"origin": origin, "raw": key.text}))
+        flags.append(flag.replace(origin=origin, raw=key.text))
     return tuple(flags)
 
 

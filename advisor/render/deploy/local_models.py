@@ -29,7 +29,7 @@ def absolute_path(request: Request, plan: Plan) -> str | None:
 def on_this_machine(request: Request, plan: Plan) -> Plan:
     """The plan with the absolute path of its model where that is a path."""
     path = absolute_path(request, plan)
-    return plan if path is None else plan.model_copy(update={"model": path})
+    return plan if path is None else plan.replace(model=path)
 
 
 def mount_model(request: Request, plan: Plan) -> tuple[Plan, ModelMount | None]:
@@ -46,4 +46,4 @@ def mount_model(request: Request, plan: Plan) -> tuple[Plan, ModelMount | None]:
     folder = os.path.dirname(path)
     whole = path.lower().endswith(".gguf") and folder != "/"
     mount = ModelMount(folder, PLACE) if whole else ModelMount(path, inside)
-    return plan.model_copy(update={"model": inside}), mount
+    return plan.replace(model=inside), mount

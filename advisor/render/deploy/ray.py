@@ -49,10 +49,10 @@ def for_ray(advice: Advice) -> Advice:
         return advice
     newest = {"engine": "vllm", "engine_version": _ray_releases()[0]["vllm"]}
     try:
-        planned = recommend(advice.request.model_copy(update=newest), what_if=False)
+        planned = recommend(advice.request.replace(**newest), what_if=False)
     except AdvisorError:  # a model that needs a newer one
         return advice
-    return planned.model_copy(update={"settings": advice.settings})
+    return planned.replace(settings=advice.settings)
 
 
 def _ray_releases() -> list[dict[str, str]]:
@@ -63,7 +63,7 @@ def _ray_releases() -> list[dict[str, str]]:
 
 def _application(advice: Advice) -> tuple[dict[str, Any], Server]:
     extra = tuple(pair for pair in advice.plan.extra if pair[0] not in _PLACEMENT)
-    one = advice.plan.model_copy(update={"dp": 1, "extra": extra})  # replicas, machines: Ray's part
+    one = advice.plan.replace(dp=1, extra=extra)  # replicas, machines: Ray's part
     server = serving.server(advice, one)
     scale = {"min_replicas": advice.plan.dp, "max_replicas": advice.plan.dp}
     gpus = server.plan.tp * server.plan.pp

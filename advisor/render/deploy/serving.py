@@ -126,7 +126,7 @@ def server(
     if container:  # where that is the engine's default it needs no word
         host = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
     port = int(setting(advice, "port", "0")) or plan.port
-    plan = plan.model_copy(update={"host": host, "port": port})
+    plan = plan.replace(host=host, port=port)
     adapter, mount = engines.get(plan.engine), None
     if container:
         plan, mount = mount_model(advice.request, plan)
@@ -136,12 +136,10 @@ def server(
     launch = adapter.to_launch(plan)
     if container:  # these files lie in its root
         flags = (
-            flag.model_copy(update={"value": inside(flag.value or "")})
-            if flag.value in files
-            else flag
+            flag.replace(value=inside(flag.value or "")) if flag.value in files else flag
             for flag in launch.flags
         )
-        launch = launch.model_copy(update={"flags": tuple(flags)})
+        launch = launch.replace(flags=tuple(flags))
     units = adapter.units(launch)
     host_note = "inside a container the loopback address reaches nobody"
     if not container:

@@ -142,12 +142,12 @@ def _advice(one: Instance, place: int) -> Advice:
     """The answer that one server's part is written from, on a port of its own."""
 
     def with_port(plan: Plan) -> Plan:
-        return on_each(one.facts, plan.model_copy(update={"port": (plan.port or 8000) + place}))
+        return on_each(one.facts, plan.replace(port=(plan.port or 8000) + place))
 
     plan, off = with_port(one.plan), with_port(one.candidates[0].plan)
     estimate = next((row.estimate for row in one.candidates if row.plan == one.plan), None)
     if estimate is not None:
-        estimate = estimate.model_copy(update={"memory": one.memory})
+        estimate = estimate.replace(memory=one.memory)
     return Advice(
         request=one.request,
         facts=one.facts,

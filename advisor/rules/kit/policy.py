@@ -110,7 +110,7 @@ def _with_kv(found: MemoryBill | None, own: float | None) -> MemoryBill | None:
     if found is None or own is None or not found.kv_gib or found.kv_tokens is None:
         return found
     tokens = int(found.kv_tokens * own / found.kv_gib)
-    return found.model_copy(update={"kv_gib": own, "kv_tokens": tokens})
+    return found.replace(kv_gib=own, kv_tokens=tokens)
 
 
 def running_requests(case: Case, k: int | None = None) -> int | None:
@@ -123,7 +123,7 @@ def running_requests(case: Case, k: int | None = None) -> int | None:
         return None
     if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
         return asked
-    plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
+    plan = case.plan if k is None else case.plan.replace(k=k)
     known = case.estimate.memory if k is None and case.estimate is not None else None
     held = memory.max_requests(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
     return asked if held is None else min(asked, held)

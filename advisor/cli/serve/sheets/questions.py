@@ -296,5 +296,5 @@ def swept_for(asked: Variation) -> Any:
         found = run_sweep(request, vary, machine=machine)
         if limits:
             seen = users_within(found.request, limits, found.ks)
-            found = found.model_copy(update={"within": seen})
+            found = found.replace(within=seen)
     return with_costs(found, rate)
