@@ -233,7 +233,7 @@ class Catalogue(Records):
         return Option(
             name=name.partition("#")[0],
             flags=tuple(state["flags"]),
-            takes_value=False if nargs == 0 else None if nargs == "?" else True,
+            takes_value=False if nargs == 0 else None if nargs in ("?", "*") else True,
             many=nargs in ("+", "*"),
             type=state.get("type") or "str",
             default=state.get("default"),

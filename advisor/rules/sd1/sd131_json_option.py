@@ -55,7 +55,8 @@ def json_option(case: Case) -> Hits:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
         True}'
     Good (version=0.25.1): with "FULL" for True
-    Sources: vllm 0.19.1 to 0.33.0 vllm/config, classes run; vllm-project/vllm#20059;
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config, classes run; vllm-project/vllm
+        vllm/config/kv_transfer.py (__post_init__); vllm-project/vllm#20059;
         vllm-project/vllm#16837; vllm-project/vllm#21615; python/cpython Lib/json
     """
     for found in case.launch.flags:
@@ -83,7 +84,17 @@ def json_option(case: Case) -> Hits:
                     slip=not old,
                 )
             elif not free:
-                yield from keys(case, found, name, json.loads(found.value))
+                given = json.loads(found.value)
+                hits = [*keys(case, found, name, given)]
+                yield from hits
+                alone = not hits and not given.get("kv_role") and not case.flag(f"{name}.kv_role")
+                if alone and given.get("kv_connector"):
+                    yield Hit(
+                        f"{found.raw} names a kv_connector and no kv_role, which it needs",
+                        flag=found,
+                        fix="Add kv_role: kv_producer, kv_consumer or kv_both.",
+                        everywhere=True,
+                    )
 
 
 def takes_object(case: Case, found: Flag) -> bool:

@@ -50,7 +50,7 @@ def flag_needs_value(case: Case) -> Hits:
         if given.unresolved or not given.known or not _NAME.fullmatch(given.raw):
             continue  # of the latter prose: "--models-preset."
         option = catalogue(case).find(lookup_spelling(given), catalogued_version(case))
-        if option is not None and option.takes_value and not option.many:
+        if option is not None and option.takes_value:
             fix, what = None, f"Give {given.raw} a value or remove it."
             if given.name == "--spec-type" and "mtp" in model_text(case).lower():
                 fix = span_fix(case, given.span, f"{given.raw} draft-mtp", what)
