@@ -75,30 +75,16 @@ def test_validate_expects_what_recommend_said(hardware: str, model: str) -> None
 def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
     """The same configuration as a row of a table."""
     assert facts.hardware and facts.model and facts.quant
-    words = {
-        "model": facts.model.id,
-        "quant": facts.quant.id,
-        "hardware": facts.hardware.id,
-        "gpu_count": facts.gpus,
-        "tp": plan.tp,
-        "engine": plan.engine,
-        "engine_version": plan.engine_version,
-        "spec_method": plan.method,
-        "k": plan.k,
-        "concurrency": facts.concurrency,
-        "input_tokens": facts.ctx_tokens,
-        "output_tokens": facts.output_tokens,
-        "workload": facts.workload,
-        "temperature": facts.temperature,
-        "thinking": facts.thinking,
-        "prefix_caching": plan.prefix_caching,
-        "prefix_share": facts.prefix_share or 0,
-        "max_num_seqs": plan.max_num_seqs,
-        "max_num_batched_tokens": plan.max_num_batched_tokens,
-        "max_model_len": plan.max_model_len,
-        "kv_cache_dtype": plan.kv_cache_dtype,
-        "memory_fraction": plan.memory_fraction,
-    }
+    of_plan = (
+        "tp engine engine_version k prefix_caching max_num_seqs max_num_batched_tokens "
+        "max_model_len kv_cache_dtype memory_fraction"
+    )
+    words = {name: getattr(plan, name) for name in of_plan.split()}
+    of_facts = "concurrency output_tokens workload temperature thinking"
+    words |= {name: getattr(facts, name) for name in of_facts.split()}
+    words |= {name: getattr(facts, name).id for name in ("model", "quant", "hardware")}
+    words |= {"gpu_count": facts.gpus, "input_tokens": facts.ctx_tokens}
+    words |= {"spec_method": plan.method, "prefix_share": facts.prefix_share or 0}
     if shares_context(plan):  # one context for all slots
         words |= {"context_tokens": plan.max_model_len, "max_num_seqs": None, "max_model_len": None}
     names = dict.fromkeys((*words, "context_tokens"))
