@@ -20,6 +20,7 @@ from advisor.readers.reading import Reading
 from advisor.readers.syntax import shell
 from advisor.readers.syntax.mapped import Mapped
 from advisor.readers.syntax.shell import Shell
+from tests.tables import spread
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
 import fuzz_readers
@@ -398,13 +399,13 @@ LONG += [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "text"), LONG, ids=range(len(LONG)))
+@pytest.mark.parametrize(("name", "text"), spread(LONG, 3), ids=range(len(LONG)))
 def test_long_texts_end_soon(name: str, text: str) -> None:
     with at_most(400):
         validate(text=text, name=name)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", spread(HOSTILE, 3))
 def test_files_that_multiply_or_repeat_end(name: str) -> None:
     read_text(HOSTILE[name][1], HOSTILE[name][0])
 
