@@ -79,12 +79,14 @@ def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
         "tp engine engine_version k prefix_caching max_num_seqs max_num_batched_tokens "
         "max_model_len kv_cache_dtype memory_fraction"
     )
-    words = {name: getattr(plan, name) for name in of_plan.split()}
     of_facts = "concurrency output_tokens workload temperature thinking"
-    words |= {name: getattr(facts, name) for name in of_facts.split()}
-    words |= {name: getattr(facts, name).id for name in ("model", "quant", "hardware")}
-    words |= {"gpu_count": facts.gpus, "input_tokens": facts.ctx_tokens}
-    words |= {"spec_method": plan.method, "prefix_share": facts.prefix_share or 0}
+    words = (
+        {name: getattr(plan, name) for name in of_plan.split()}
+        | {name: getattr(facts, name) for name in of_facts.split()}
+        | {name: getattr(facts, name).id for name in ("model", "quant", "hardware")}
+        | {"gpu_count": facts.gpus, "input_tokens": facts.ctx_tokens}
+        | {"spec_method": plan.method, "prefix_share": facts.prefix_share or 0}
+    )
     if shares_context(plan):  # one context for all slots
         words |= {"context_tokens": plan.max_model_len, "max_num_seqs": None, "max_model_len": None}
     names = dict.fromkeys((*words, "context_tokens"))
