@@ -119,7 +119,7 @@ def curve(question: Question) -> Sweep:
         "quant": facts.quant.id if facts.quant is not None else None,
         "concurrency": max(LOADS[-1], question.concurrency),
     }
-    pinned = question.replace(**chosen)
+    pinned = question.model_copy(update=chosen)
     if question.machine:
         with turn():
             return _swept(pinned)

@@ -120,7 +120,7 @@ def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
     """Questions that follow from an answer, as (words, link)."""
     plan, engine = advice.candidate, advice.plan.engine
     whats = {} if plan is None else {f"k={k}": f"k = {k}" for k in (plan.k - 1, plan.k + 1) if k}
-    within = question.replace(max_tpot_ms=_USUAL_MS).url()
+    within = question.model_copy(update={"max_tpot_ms": _USUAL_MS}).url()
     whats = {"on": "on"} if advice.decision == "off" else {"off": "off", **whats}
     others = [name for name in get_args(Engine) if traits(name).writable and name != engine]
     return [
