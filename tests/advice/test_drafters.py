@@ -25,7 +25,7 @@ from advisor.lint.validate import validate
 from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.json_out import advice_json
-from tests.tables import fields
+from tests.tables import fields, spread
 
 FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
 ENGINES = ("vllm", "sglang")
@@ -336,7 +336,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("ident", "engine", "drafter"), CASES, ids=[f"{d.repository}-{e}" for _, e, d in CASES]
+    ("ident", "engine", "drafter"),
+    spread(CASES, 3),
+    ids=[f"{d.repository}-{e}" for _, e, d in CASES],
 )
 def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Drafter) -> None:
     """Whatever release of the engine: what is proposed is read back as meant, and validate has

@@ -110,7 +110,7 @@ def launch_or_none(plan: Plan) -> Any:
 
 
 @pytest.mark.parametrize(("engine", "version"), PAIRS)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject) -> None:
     plan = data.draw(plans(engine, version))

@@ -13,7 +13,7 @@ from advisor import recommend
 from advisor.domain.nouns import Advice
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import heads, store
-from tests.tables import load_yaml
+from tests.tables import load_yaml, spread
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "speculators": "vllm", "specforge": "sglang"}
 LARGE = {"hardware": "b300", "gpus": 8, "concurrency": 8}
@@ -116,7 +116,7 @@ CHOSEN = [(name, row) for name, row in rows() if row.get("default")]
 
 
 @pytest.mark.parametrize(
-    ("name", "row"), CHOSEN, ids=[f"{row['model']}-{name}" for name, row in CHOSEN]
+    ("name", "row"), spread(CHOSEN, 3), ids=[f"{row['model']}-{name}" for name, row in CHOSEN]
 )
 def test_launches_agree_with_the_recipes(name: str, row: dict[str, Any]) -> None:
     assert set(launched_differences(name, row)) <= disagreements(name, row)

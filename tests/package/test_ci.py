@@ -151,6 +151,7 @@ def draw_examples(folder: Path, before: str = "", *options: str) -> str:
     return drawn
 
 
+@pytest.mark.slow
 def test_examples_follow_from_the_test_alone_unless_others_are_asked_for(tmp_path: Path) -> None:
     first = draw_examples(tmp_path)
     assert first.count("\n") >= 50

@@ -162,8 +162,7 @@ def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
     assert not flag.exists()
 
 
-@pytest.mark.parametrize(
-    "text",
+PUZZLES = (
     ["$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000,
      "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
      "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n",
@@ -172,8 +171,11 @@ def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
      "for i in 1 2 3 4 5 6 7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
      'A+=("${A[@]}" b)\n' + 'A+=("${A[@]}")\n' * 100 + 'vllm serve "${A[@]}"',
      "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60, "x=" + "$y" * 9_000,
-     "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000],
+     "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000]
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", spread(PUZZLES, 3), ids=range(len(PUZZLES)))
 def test_shell_puzzles_end(text: str) -> None:
     read_text(text, "a.sh")
 

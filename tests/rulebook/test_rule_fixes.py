@@ -14,7 +14,7 @@ from advisor.lint.apply_fixes import apply_rounds, worse
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers.source import SourceText
-from tests.tables import load_yaml
+from tests.tables import load_yaml, spread
 
 HERE = Path(__file__).parents[1]
 ROWS: list[dict[str, Any]] = load_yaml(HERE / "fixes" / "cases.yaml")
@@ -54,7 +54,7 @@ def test_other_newlines_stay(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("unsafe", [False, True])
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", spread(FILES, 3), ids=lambda path: path.stem)
 def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())

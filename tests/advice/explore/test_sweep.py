@@ -19,7 +19,7 @@ from advisor.prediction import estimates
 from advisor.render.explore.chart import charts, higher_medians
 from advisor.render.explore.text import sweep_text
 from tests.grid import HARDWARE, LOADS, MODELS
-from tests.tables import words
+from tests.tables import spread, words
 
 GB10 = Request(hardware="gb10")
 
@@ -41,7 +41,9 @@ def questions(count: int, seed: int = 7) -> list[Request]:
     return made
 
 
-@pytest.mark.parametrize("asked", questions(12), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}")
+@pytest.mark.parametrize(
+    "asked", spread(questions(12), 3), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}"
+)
 def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
     """Decision, k, gain, P(gain), speeds and basis of every k that recommend shows, to the
     digit.
