@@ -69,9 +69,9 @@ def read_command(
         begin = words[i].first() if words[i].first() >= 0 else at
         named = i > 0 and _NAMES_A_PROGRAM.match(words[i - 1].text)  # another program's option
         start = None if named else engine_start(words, i)
-        if start and (
-            i == plain or _has_options(words, start[1]) or base_name(words[plain]) in LAUNCHERS
-        ):
+        after = words[start[1] : start[1] + 3] if start else []
+        optioned = any(_DASHED.match(word.text) or word.has_hole for word in after)
+        if start and (i == plain or optioned or base_name(words[plain]) in LAUNCHERS):
             engine, first = start
             args = words[first:]
             named_only = not args and reading.form == "python"
@@ -87,7 +87,13 @@ def read_command(
         script = _script_of(words, i) if name in SHELLS else None
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
             return container_command(ran, reading, begin, depth + 1)
-        if " " in words[i].text and i > plain and _names_engine(words[i].text):
+        # whether a text in quotes may hold a command that starts an engine
+        if (
+            i > plain
+            and " " in words[i].text
+            and ENGINE_TEXT.search(HOLE.sub("", words[i].text))
+            and not _ASIDE.search(words[i].text)
+        ):
             option = _OPTION.match(words[i].text)  # sbatch --wrap="vllm serve ..."
             script = words[i].part(option.end(), len(words[i])) if option else words[i]
         if script is not None:
@@ -183,11 +189,6 @@ _LEAD_WORDS = "env exec sudo command nohup time then do & call @ ! builtin"
 _LEADS = frozenset(_LEAD_WORDS.split())
 
 
-def _names_engine(text: str) -> bool:
-    """Whether a text in quotes may hold a command that starts an engine."""
-    return ENGINE_TEXT.search(HOLE.sub("", text)) is not None and _ASIDE.search(text) is None
-
-
 def _is_prose(engine: str, args: list[Mapped]) -> bool:
     """Whether a sentence goes on behind the program's name: `"llama-server built and linked"`."""
     taken = 2 if gguf_engine(engine) else 3
@@ -211,10 +212,6 @@ def _assign(word: Mapped, env: Env) -> None:
     cut = word.text.index("=")
     value = word.part(cut + 1, len(word)) if cut + 1 < len(word) else EMPTY
     env[word.text[:cut]] = EnvItem(value, word.first())
-
-
-def _has_options(words: list[Mapped], first: int) -> bool:
-    return any(_DASHED.match(word.text) or word.has_hole for word in words[first : first + 3])
 
 
 # of a shell that was not expected there

@@ -75,7 +75,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     around, env = ran.around, ran.env
     check_tag(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
-    if words and around.kind in ("compose", "kubernetes") and _is_one_word(words[0]):
+    first = words[0].text if words and around.kind in ("compose", "kubernetes") else ""
+    if " " in first and "\n" not in first and ENGINE_TEXT.match(first):  # which no shell splits
         words = [*_split_item(words[0], reading), *words[1:]]
     before = len(reading.found)
     scope = Scope.inside(env)
@@ -130,11 +131,6 @@ def check_tag(around: Surroundings, reading: Reading) -> None:
         at = whole.first() + (0 if around.tag is not None else len(name) + 1)
         end = at + len(tag) if reading.source.text.startswith(tag, at) else None
         reading.slip(f"{name} has no tag {tag}: v{tag} is meant", at, end, f"v{tag}")
-
-
-def _is_one_word(first: Mapped) -> bool:
-    """Whether the first item of a list is a program with its arguments, which no shell splits."""
-    return " " in first.text and "\n" not in first.text and bool(ENGINE_TEXT.match(first.text))
 
 
 def _split_item(item: Mapped, reading: Reading) -> list[Mapped]:

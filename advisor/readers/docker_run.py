@@ -54,11 +54,6 @@ def _is_open(word: Mapped) -> bool:
     return hole and not re.search(r"image|img|container", word.text, re.I)
 
 
-def is_hole(volume: Mapped) -> bool:
-    """Whether a volume is a variable that may hold any number of them."""
-    return volume.has_hole and not HOLE.sub("", volume.text).strip(":")
-
-
 def read_option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
     """Take one option; how many words it was."""
     word = words[j]
@@ -101,7 +96,8 @@ def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) ->
     elif name == "--entrypoint":
         ran.entrypoint = [value] if value.text else []
     elif name in ("-v", "--volume", "--mount", "--tmpfs"):
-        around.complete &= not is_hole(value)
+        # a variable may hold any number of them
+        around.complete &= not value.has_hole or bool(HOLE.sub("", value.text).strip(":"))
         around.shm_volume = True if "/dev/shm" in value.text else around.shm_volume
     elif name == "--health-cmd":
         around.ask(value, "healthcheck")

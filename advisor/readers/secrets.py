@@ -156,16 +156,13 @@ def _telling_word(word: str) -> str:
     single = re.sub(r"(.)\1+", r"\1", word)
     for meant in _MEANT:
         if single == re.sub(r"(.)\1+", r"\1", meant) or (
-            len(meant) >= _SLIP_FROM and _is_slip(word, meant)
+            len(meant) >= _SLIP_FROM
+            and word[0] == meant[0]  # one letter is missing, added or beside its place
+            and (len(word) != len(meant) or sorted(word) == sorted(meant))
+            and letters_apart(word, meant, 1) == 1
         ):
             return meant
     return word
-
-
-def _is_slip(word: str, meant: str) -> bool:
-    """Whether one letter is missing, added or changed places with its neighbour."""
-    same = len(word) == len(meant) and sorted(word) != sorted(meant)  # another letter: another word
-    return word[0] == meant[0] and not same and letters_apart(word, meant, 1) == 1
 
 
 def _is_secret_name(name: str) -> bool:

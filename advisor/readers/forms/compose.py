@@ -26,6 +26,15 @@ def read_compose(document: Node, reading: Reading) -> None:
     for key, service in services.entries():
         if service.kind == "map" and reading.step():
             _read_service(key, service, services, reading)
+            for device in service.path("deploy.resources.reservations.devices").items:
+                both = device.get("count") and device.get("device_ids")
+                lacks = device.get("driver").text != "cdi" and not device.get("capabilities")
+                for wrong, said, meant in (
+                    (both, "count and device_ids exclude each other", "one of the two"),
+                    (lacks, "a device needs capabilities", "capabilities: [gpu]"),
+                ):
+                    if wrong and device.kind == "map":
+                        reading.slip(f"{said} for docker compose", device.start, text=meant)
 
 
 def _field(service: Node, services: Node, name: str, depth: int = 0) -> Node:

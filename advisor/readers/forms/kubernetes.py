@@ -5,7 +5,7 @@ import re
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, check_tag, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
-from advisor.readers.form_types import Checker, respell
+from advisor.readers.form_types import Checker, nearest_key, respell
 from advisor.readers.forms.llmkube import kserve_word, model_service, option_words, read_llmkube
 from advisor.readers.forms.pods import (
     attach_services,
@@ -44,6 +44,8 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
         name, ray = document.get("kind").text, document.path("spec.serveConfigV2")
         if name in _OWN_KINDS and is_own(document):
             Checker("kubernetes", reading).check(document, name)
+            if "{{" not in reading.source.text:
+                _check_pods(document, reading)
         if name == "InferenceService" and document.path("spec.modelRef"):
             read_llmkube(document, documents, reading)
         elif name in ("ConfigMap", "Secret"):
@@ -54,6 +56,35 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             kind = "kubernetes" if name else "helm-values"
             read_containers(document, reading, "helmrelease" if name == "HelmRelease" else kind)
     attach_services(documents, reading)
+
+
+def _check_pods(document: Node, reading: Reading) -> None:
+    """What a workload says in two places: Kubernetes compares them, and refuses what differs."""
+    template, selector = document.path("spec.template"), document.path("spec.selector.matchLabels")
+    if not selector:
+        return  # a patch of another file's, perhaps
+    labels, pod = template.path("metadata.labels"), template.get("spec")
+    for key, value in selector.entries() if labels else ():
+        if (label := labels.get(key.text).text) != value.text:
+            reading.slip(
+                f"the selector has {key.text} {value.text}, which the labels of the pods lack",
+                value.start,
+                value.end,
+                label,
+            )
+    claims = (one.get("metadata") for one in document.path("spec.volumeClaimTemplates").items)
+    names = {one.get("name").text for one in (*pod.get("volumes").items, *claims)}
+    for container in (*pod.get("containers").items, *pod.get("initContainers").items):
+        for mount in container.get("volumeMounts").items if names else ():
+            if (name := mount.get("name")).text not in names:
+                said, near = f"no volume is named {name.text}", nearest_key(name.text, names)
+                reading.slip(said, name.start, name.end, near or "")
+        for key, asked in container.path("resources.requests").entries():
+            limit = container.path("resources.limits").get(key.text)
+            extended = "/" in key.text and "kubernetes.io/" not in key.text  # never over-committed
+            if extended and limit and limit.text != asked.text:
+                said = f"requests of {key.text} must be its limits for Kubernetes"
+                reading.slip(said, asked.start, asked.end, limit.text)
 
 
 def read_containers(document: Node, reading: Reading, kind: str) -> None:

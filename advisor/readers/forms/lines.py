@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from advisor.domain.launches import CutOff, CutOffCause
 from advisor.domain.patterns import lazy_re
@@ -90,9 +91,7 @@ def read_batch(reading: Reading, form: str = "batch") -> None:
                 _read_line(line, names, env, reading)
 
 
-def read_any(reading: Reading) -> None:
-    """A text of no known language."""
-    read_batch(reading, "text")
+read_any = partial(read_batch, form="text")  # a text of no known language
 
 
 def _items(inside: Mapped) -> Mapped:

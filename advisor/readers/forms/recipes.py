@@ -102,15 +102,14 @@ def read_task(node: Node, reading: Reading) -> list[Node]:
     """Read the scripts of a task; the nodes that were read, none if it is no task."""
     if not node.get("image"):
         return []
-    holders = [one for one in (node, *node.get("replicas").items) if _has_script(one)]
+    holders = [
+        one
+        for one in (node, *node.get("replicas").items)
+        if any(ENGINE_TEXT.search(text.text) for text in one.get(*_SCRIPTS).members)
+    ]
     for holder in holders:
         around = Surroundings(kind="recipe")
         image_of(around, holder if holder.get("image") else node)
         env = environment(node.get(*_VARIABLES)) | environment(holder.get(*_VARIABLES))
         read_scripts(holder, env, reading, around)
     return holders
-
-
-def _has_script(node: Node) -> bool:
-    texts = (one.text for one in node.get(*_SCRIPTS).members if one.kind == "scalar")
-    return any(map(ENGINE_TEXT.search, texts))

@@ -154,10 +154,11 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
     if "<" not in text.text and "{" not in text.text:
         return text
 
-    def as_hole(found: re.Match[str], at: int) -> Mapped:
-        return hole(next(filter(None, found.groups())).rstrip(" \t-"), at)
-
-    return replace_matches(text, _FOREIGN, as_hole)
+    return replace_matches(
+        text,
+        _FOREIGN,
+        lambda found, at: hole(next(filter(None, found.groups())).rstrip(" \t-"), at),
+    )
 
 
 _FIELD = lazy_re(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
