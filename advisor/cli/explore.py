@@ -10,10 +10,9 @@ from advisor.advice.explore.compare import compare_over, kind_of
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
-from advisor.advice.explore.values import Rate, Value
+from advisor.advice.explore.values import Value
 from advisor.advice.explore.why_not import why_not as explain_why_not
-from advisor.advice.explore.within import objectives, users_within, with_costs
-from advisor.advice.explore.within import price as per_hour_of
+from advisor.advice.explore.within import complete, objectives, rate_of
 from advisor.advice.questions import question, request_from
 from advisor.advice.spoken import split_count
 from advisor.cli.base import HELP, form_option, option
@@ -55,11 +54,8 @@ def sweep(
     for name, values in (parse_axis(text) for text in varied):
         vary[name] = (*vary.get(name, ()), *values)
     request, machine = question(asked)
-    found = run_sweep(request, vary, machine=machine)
-    if within is not None:
-        seen = users_within(found.request, objectives(within), found.ks)
-        found = found.replace(within=seen)
-    found = with_costs(found, rate_of(price, watts))
+    limits = objectives(within) if within is not None else {}
+    found = complete(run_sweep(request, vary, machine=machine), limits, rate_of(price, watts))
     write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, paper()))
 
 
@@ -75,11 +71,6 @@ def plan(mix: str, form: str) -> None:
     if form == "compose":
         return write(plan_compose(made))
     write(text_of(mix_plan_json(made)) if form == "json" else plan_text(made, paper()))
-
-
-def rate_of(per_hour: str | None, watts: float | None) -> Rate:
-    """What the options say of cost and power."""
-    return Rate(per_hour=per_hour_of(per_hour) if per_hour is not None else None, watts=watts)
 
 
 @click.command(context_settings=HELP)

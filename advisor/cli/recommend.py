@@ -80,8 +80,7 @@ def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any
     advice = limits.with_users(advice_for(asked | limits.objectives(within) if within else asked))
     if price is None or advice.estimate is None:
         return advice
-    costs = limits.costs(price, advice.estimate.output_tok_s)
-    return advice.replace(cost_per_million=costs)
+    return limits.with_costs(advice, limits.rate_of(price))
 
 
 @click.command()

@@ -8,7 +8,7 @@ from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Arm, Bound, LoadPoint, Point, Rate, Sweep, Within
 from advisor.advice.objectives import p_objective
-from advisor.domain.nouns import LIMITS, Advice, AdvisorError, MetricEstimate, Request
+from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
 from advisor.engines.vllm import verifies_adaptively
@@ -92,16 +92,26 @@ def with_users(advice: Advice) -> Advice:
     return advice.replace(objective=objective.replace(**counts))
 
 
-def with_costs(swept: Sweep, rate: Rate) -> Sweep:
-    """The sweep with what a million output tokens cost and draw at each point."""
+def complete(swept: Sweep, limits: dict[str, float], rate: Rate) -> Sweep:
+    """The sweep with the loads within objectives, if any, and what tokens cost at each point."""
 
     def at(point: Point) -> Point:
         speed = point.output_tok_s.value or 0.0
         costs = {"cost_per_million": rate.cost(speed), "kwh_per_million": rate.energy_kwh(speed)}
         return point.replace(**costs)
 
+    within = users_within(swept.request, limits, swept.ks) if limits else ()
     loads = (load.replace(points=(*map(at, load.points),)) for load in swept.loads)
-    return swept.replace(loads=(*loads,))
+    return swept.replace(within=within, loads=(*loads,))
+
+
+def with_costs(advice: Advice, rate: Rate) -> Advice:
+    """The answer with what a million output tokens cost, without speculation and with it."""
+    if advice.estimate is None or rate.per_hour is None:
+        return advice
+    speeds = advice.estimate.output_tok_s
+    costs = tuple(rate.cost(x or 0.0) for x in (speeds.baseline, speeds.value))
+    return advice.replace(cost_per_million=costs)
 
 
 class _Try:
@@ -164,6 +174,11 @@ def _within(tries: Sequence[_Try]) -> Within:
 # ---------------------------------------------------------------- cost and energy
 
 
+def rate_of(per_hour: str | None, watts: float | None = None) -> Rate:
+    """What is told of cost and power. Raises AdvisorError."""
+    return Rate(per_hour=price(per_hour) if per_hour is not None else None, watts=watts)
+
+
 def price(text: str) -> float:
     """`2.10/h` -> 2.10. Raises AdvisorError."""
     value, _, unit = text.strip().partition("/")
@@ -176,9 +191,3 @@ def price(text: str) -> float:
             f"'{printable(text, 40)}': write a price as 2.10/h, for the whole machine"
         )
     return money
-
-
-def costs(text: str, speed: MetricEstimate) -> tuple[float | None, ...]:
-    """Of a million output tokens at a price as told, without speculation and with it."""
-    rate = Rate(per_hour=price(text))
-    return tuple(rate.cost(x) if x else None for x in (speed.baseline, speed.value))

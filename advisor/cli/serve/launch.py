@@ -4,6 +4,7 @@ settings of its file; and what a million tokens cost. The answer and its estimat
 
 from typing import Any, Literal
 
+from advisor.advice.explore.within import with_costs
 from advisor.advice.plans import topology
 from advisor.advice.recommend import launch_text as launch_of
 from advisor.cli.options import SETTING, OptionRow
@@ -75,11 +76,7 @@ class LaunchQuestion(form_base(_WANTED, base=PricedQuestion)):  # type: ignore[m
 def answer(asked: LaunchQuestion, what_if: bool = True) -> Advice:
     """The answer with the launch as wanted, and with what tokens cost. Raises AdvisorError."""
     settings, rate = asked.settings(), asked.rate()
-    advice = answers.advice(asked.plain(), what_if)
-    if advice.estimate is not None and rate.per_hour is not None:
-        speeds = advice.estimate.output_tok_s
-        costs = tuple(rate.cost(x) if x else None for x in (speeds.baseline, speeds.value))
-        advice = advice.replace(cost_per_million=costs)
+    advice = with_costs(answers.advice(asked.plain(), what_if), rate)
     if not asked.launch_values():
         return advice
     told = {"host": asked.host, "port": int(asked.port) if asked.port else None}

@@ -208,7 +208,7 @@ class PricedQuestion(form_base(LIMITS_AND_COST.values(), base=Question)):  # typ
         """What the machine costs and draws. Raises FieldError."""
         with _name_field("price"):
             told = self.price and (self.price if "/" in self.price else f"{self.price}/h")
-            return Rate(per_hour=within.price(told) if told else None, watts=self.watts)
+            return within.rate_of(told or None, self.watts)
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from advisor.advice.explore.compare import Comparison, compare, kind_of
 from advisor.advice.explore.mix import MOST_CLASSES, read_mix
 from advisor.advice.explore.mix_plan import MixPlan, plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
-from advisor.advice.explore.values import Rate
+from advisor.advice.explore.values import Rate, Sweep
 from advisor.advice.explore.why_not import WhyNot, why_not
-from advisor.advice.explore.within import users_within, with_costs
+from advisor.advice.explore.within import complete
 from advisor.advice.questions import advice_for
 from advisor.advice.questions import question as request_of
 from advisor.advice.spoken import split_count
@@ -284,17 +284,13 @@ class Variation(PricedQuestion):
     vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
 
 
-def swept_for(asked: Variation) -> Any:
+def swept_for(asked: Variation) -> Sweep:
     """The sweep. Raises AdvisorError where it is larger than a server takes."""
     vary = dict(parse_axis(text) for text in asked.vary)
     loads = prod(len(values) for name, values in vary.items() if name != "k")
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
     request, machine = request_of(asked.as_options())
-    rate, limits = asked.rate(), asked.limits()
+    limits, rate = asked.limits(), asked.rate()
     with turn():
-        found = run_sweep(request, vary, machine=machine)
-        if limits:
-            seen = users_within(found.request, limits, found.ks)
-            found = found.replace(within=seen)
-    return with_costs(found, rate)
+        return complete(run_sweep(request, vary, machine=machine), limits, rate)
