@@ -364,3 +364,28 @@ def test_one_request_of_deepseek_v4(hardware: str, ranks: int, ms: float) -> Non
     row = p.replace(residual_streams=np.ones(3))
     alone = physics.step_seconds(row, C, one, one, False, p.input_tokens).total * 1e3
     assert alone[0] < ms / 1.2
+
+
+@pytest.mark.parametrize(
+    ("requests", "depth", "wide", "narrow"),
+    [(32, 65_536, 9.1, 13.1), (32, 32_768, 4.4, 6.5), (8, 65_536, 2.3, 3.3)],
+)
+def test_an_fp8_cache_saves_no_time_where_heads_are_wide(
+    requests: int, depth: int, wide: float, narrow: float
+) -> None:
+    """What depth adds to a plain step over 2,048 tokens, ms: 35B-A3B FP8 on an H200, vLLM 0.25.1
+    (knowledge/measurements/raw/bench-h200-vllm-deep); vllm#48786 has the same.
+    """
+    asked = {"concurrency": requests, "quant": "fp8"}
+    caches = [asked | {"kv_cache_dtype": name} for name in ("auto", "fp8")]
+    p = points(*caches, *caches)
+    batch, one = p.concurrency, np.ones(4)
+    context = np.array([2048.0, 2048.0, depth, depth])
+    step = physics.step_seconds(p, C, batch, one, False, context).total * 1e3
+    assert step[2:] - step[:2] == pytest.approx([wide, narrow], rel=0.15)
+    eight = points(*({**one, "model": "llama-3.1-8b"} for one in caches))
+    short, long = (
+        physics.attention_seconds(eight, C, eight.concurrency, np.ones(2), np.full(2, at))
+        for at in (2048.0, float(depth))
+    )
+    assert long[1] - short[1] < 0.8 * (long[0] - short[0])
