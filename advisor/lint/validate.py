@@ -93,7 +93,7 @@ def _map(check: Callable[[Sequence[str]], Report], files: Sequence[str], jobs: i
         return [check(files)]
     from concurrent.futures import ProcessPoolExecutor  # start-up: only for many files
 
-    size = -(-len(files) // (2 * jobs))
+    size = -(-len(files) // jobs)  # alike launches are priced once in each
     with ProcessPoolExecutor(jobs) as pool:
         return list(pool.map(check, [files[i : i + size] for i in range(0, len(files), size)]))
 
