@@ -21,6 +21,8 @@ else:
         def __new__(cls, name, bases, space):
             if not bases:
                 return super().__new__(cls, name, bases, space)
+            if "__annotations__" not in space:  # from Python 3.14 on they are made when asked for
+                space["__annotations__"] = space.pop("__annotate_func__")(1)  # values
             fields = space["__annotations__"]
             defaults = [space[field] for field in fields if field in space]
             made = namedtuple(name, fields, defaults=defaults, module=space["__module__"])
