@@ -109,26 +109,27 @@ def test_the_order_of_options_changes_nothing(asked: Request) -> None:
 
 ENVIRONMENTS = (
     {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC", "OMP_NUM_THREADS": "1"},
-    {"PYTHONHASHSEED": "77", "LC_ALL": "C.UTF-8", "TZ": "Pacific/Apia", "OMP_NUM_THREADS": "4"},
+    {"PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8", "TZ": "Pacific/Apia", "OMP_NUM_THREADS": "4"},
     {"PYTHONHASHSEED": "random", "LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE", "PYTHONUTF8": "1"},
 )
 
+UTF8 = {"PYTHONIOENCODING": "utf-8"}
+SWEEP = ["sweep", "--hw", "gb10", "--vary", "ctx=512..131072"]
+
 
 def test_hash_seed_locale_zone_and_threads_change_nothing() -> None:
-    """Byte for byte; the JSON form, which has no mark that a locale could lack."""
+    """Byte for byte; of an answer the JSON form, which has no mark that a locale could lack."""
     asked = next(draw(5))
     options = [word for pair in words(asked) for word in pair]
-    call = [sys.executable, "-c", "from advisor.cli.app import main; main()", "recommend"]
-    told = {
-        subprocess.run(
-            [*call, *options, "--format", "json"],
-            env=os.environ | one,
-            capture_output=True,
-            check=True,
-        ).stdout
-        for one in ENVIRONMENTS
-    }
-    assert len(told) == 1 and len(told.pop()) > 1000
+    start = [sys.executable, "-c", "from advisor.cli.app import main; main()"]
+    for call in (["recommend", *options, "--format", "json"], SWEEP):
+        told = {
+            subprocess.run(
+                [*start, *call], env=os.environ | one | UTF8, capture_output=True, check=True
+            ).stdout
+            for one in ENVIRONMENTS
+        }
+        assert len(told) == 1 and len(told.pop()) > 1000
 
 
 @pytest.mark.parametrize("text", ["8k", "8K", "8192", "8,192", "8k tokens", " 8192 "])

@@ -1,7 +1,7 @@
 """Sweep and policy -> text: plot, a row a load, measured pairs, the best k per load."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log2
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Policy, Sweep
@@ -34,6 +34,7 @@ from advisor.render.layout import (
 from advisor.render.text_sections import METHOD_NAMES, drafts_note, run_lines
 
 PLOT_LINES = 16
+AXIS_COLUMNS = 10  # labels of the upright axis, and the frame
 MOST_CHARTS = 4
 MEASURED = "o"
 DIGITS = "0123456789abcdefghijklmnopqrstuv"  # one mark for each k
@@ -87,9 +88,9 @@ def plot_lines(chart: Chart, paper: Paper) -> list[str]:
     if seen:
         plotext.scatter([at(p.x) for p in seen], [p.gain for p in seen], marker=MEASURED)
     plotext.hline(0)
-    ticks = _ticks(
-        sorted({x for curve in chart.curves for x in curve.x}), 9 if paper.width > 70 else 5
-    )
+    values = sorted({x for curve in chart.curves for x in curve.x})
+    scale = (paper.width - AXIS_COLUMNS) / max(at(values[-1]) - at(values[0]), 1e-9)
+    ticks = _ticks(values, 9 if paper.width > 70 else 5, lambda x: scale * at(x))
     plotext.xticks([at(x) for x in ticks], [number(x) for x in ticks])
     low, high = plotext_limits(chart)
     plotext.ylim(low, high)
@@ -118,12 +119,17 @@ def plotext_limits(chart: Chart) -> tuple[float, float]:
     return 5.0 * (low // 5), 5.0 * -(-high // 5)
 
 
-def _ticks(values: Sequence[float], most: int) -> list[float]:
-    """At most `most` of the values, evenly by rank, both ends included."""
-    if len(values) <= most:
-        return list(values)
-    step = (len(values) - 1) / (most - 1)
-    return [values[round(i * step)] for i in range(most)]
+def _ticks(values: Sequence[float], most: int, column: Callable[[float], float]) -> list[float]:
+    """At most `most` of the values, evenly by rank, whose labels do not meet: plotext draws those
+    that do in an order of chance.
+    """
+    step = max((len(values) - 1) / (most - 1), 1.0)
+    clear: list[float] = []
+    for x in (values[round(i * step)] for i in range(min(most, len(values)))):
+        wide = [len(number(tick)) for tick in (*clear[-1:], x)]
+        if not clear or column(x) - column(clear[-1]) > sum(wide) / 2 + 1:
+            clear.append(x)
+    return clear
 
 
 def _table(found: Sweep, loads: Sequence[LoadPoint], paper: Paper) -> list[str]:
