@@ -36,6 +36,7 @@ from advisor.prediction.predict import Medians
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 Written = Callable[[], list[Estimate]]  # when it is its turn
 JudgedBeside = tuple[tuple[Candidate, ...], Beside, list[Estimate]]
+Layouts = tuple[placement.Layout, ...]
 Others = Sequence[tuple[Plan, MemoryBill]]  # plans that are priced beside those of a question
 _CHIP = "SD268"  # the engine does not run on this accelerator at all
 
@@ -60,10 +61,25 @@ class PlanQuestion(NamedTuple):
 
 def candidate_plans(facts: Facts, judging: Judge | None = None) -> PlanQuestion:
     """The plans that answer a question. Raises AdvisorError where none can run."""
-    base, layouts = workable_layouts(facts, judging)
-    fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
-    bills = tuple(replica_bill(facts, *one) for one in fit)
-    return PlanQuestion(facts, base, tuple(plan for plan, _ in fit), bills, layouts)
+    return candidate_questions([facts], judging)[0]()
+
+
+def candidate_questions(
+    asked: Sequence[Facts], judging: Judge | None = None
+) -> list[Callable[[], PlanQuestion]]:
+    """The same for several questions, their layouts priced in one batch: each raises AdvisorError
+    when it is called.
+    """
+    fitting = [_fitting(facts) for facts in asked]
+    layouts = placement.order_layouts([(x, one.fit) for x, one in zip(asked, fitting, strict=True)])
+
+    def question(facts: Facts, fits: _Fitting, ordered: Layouts) -> PlanQuestion:
+        base, left = _workable(facts, judging, fits, ordered)
+        fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
+        bills = tuple(replica_bill(facts, *one) for one in fit)
+        return PlanQuestion(facts, base, tuple(plan for plan, _ in fit), bills, left)
+
+    return [partial(question, *one) for one in zip(asked, fitting, layouts, strict=True)]
 
 
 def replica_bill(facts: Facts, plan: Plan, bill: MemoryBill | None = None) -> MemoryBill:
@@ -72,30 +88,55 @@ def replica_bill(facts: Facts, plan: Plan, bill: MemoryBill | None = None) -> Me
     return whole or memory.bill(memory.replica(facts, plan), plan)
 
 
-def workable_layouts(
-    facts: Facts, judging: Judge | None = None
-) -> tuple[Candidate, tuple[placement.Layout, ...]]:
+def workable_layouts(facts: Facts, judging: Judge | None = None) -> tuple[Candidate, Layouts]:
     """The plan without speculation on the best layout of the GPUs that fits, with room for a
     drafter where one has it, and that no rule calls an error; and the layouts from that one on.
     Raises AdvisorError with the reason of the split that comes nearest.
     """
-    refusals: list[tuple[float, str]] = []  # GiB short, why
-    tight: tuple[Candidate, tuple[placement.Layout, ...]] | None = None
+    fits = _fitting(facts)
+    return _workable(facts, judging, fits, placement.order_layouts([(facts, fits.fit)])[0])
+
+
+class _Fitting(NamedTuple):
+    """The plans without speculation that fit, before a layout is chosen."""
+
+    fit: list[Plan]
+    refusals: list[tuple[float, str]]  # GiB short, why
+    last: Plan | None = None  # that was tried
+    error: AdvisorError | None = None  # where none may be tried
+
+
+def _fitting(facts: Facts) -> _Fitting:
     fit: list[Plan] = []
-    for plan in (p for split in propose.splits(facts) for p in propose.base_plans(facts, split)):
-        if plan.dp > 1 and plan.engine not in memory.SERVERS:
-            share = memory.replica(facts, plan)
-            raise AdvisorError(
-                f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: "
-                f"leave --tp out, or request one of {plan.dp} servers with --gpus {plan.tp} "
-                f"--concurrency {share.concurrency}"
-            )
-        bill = memory.bill(facts, plan)
-        if bill.fits is False:
-            refusals.append((bill.short_gib or 0.0, shortfall(facts, plan, bill)))
-        else:
-            fit.append(plan)
-    layouts = placement.order_layouts(facts, fit)
+    refusals: list[tuple[float, str]] = []
+    plan = None
+    try:
+        for plan in (p for x in propose.splits(facts) for p in propose.base_plans(facts, x)):
+            if plan.dp > 1 and plan.engine not in memory.SERVERS:
+                share = memory.replica(facts, plan)
+                raise AdvisorError(
+                    f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} "
+                    f"GPUs: leave --tp out, or request one of {plan.dp} servers with --gpus "
+                    f"{plan.tp} --concurrency {share.concurrency}"
+                )
+            bill = memory.bill(facts, plan)
+            if bill.fits is False:
+                refusals.append((bill.short_gib or 0.0, shortfall(facts, plan, bill)))
+            else:
+                fit.append(plan)
+    except AdvisorError as error:
+        return _Fitting([], [], error=error)
+    return _Fitting(fit, refusals, plan)
+
+
+def _workable(
+    facts: Facts, judging: Judge | None, fits: _Fitting, layouts: Layouts
+) -> tuple[Candidate, Layouts]:
+    """The first layout that no rule refuses and that has room for a drafter."""
+    if fits.error is not None:
+        raise fits.error
+    tight: tuple[Candidate, Layouts] | None = None
+    plan, refusals = fits.last, fits.refusals
     for i, (plan, *_) in enumerate(layouts):
         candidate = (judging or judge)(facts, plan, None)
         if errors := [f for f in candidate.findings if f.severity == "error"]:
@@ -110,7 +151,7 @@ def workable_layouts(
         return tight
     # the other questions of "what would change" need no better reason
     whole = judging is None and refusals[-1][0] >= 0
-    for finding in judge(facts, plan, None).findings if whole else ():
+    for finding in judge(facts, plan, None).findings if whole and plan else ():
         if finding.code == _CHIP and finding.severity == "error":  # no memory would help
             raise AdvisorError(_refusal(finding))
     raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.decide import NO_GAIN
@@ -34,6 +35,7 @@ from advisor.perf import memory
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
 
+T = TypeVar("T")
 # what a point has as it was estimated
 _ESTIMATED = ("p_gain", "output_tok_s", "tpot_ms", "ttft_ms", "accepted_length", "memory", "basis")
 
@@ -63,10 +65,9 @@ def sweep(
     grid = axes(vary)
     base, facts = pin_choices(request)
     names = [name for name, _ in grid.fields]
-    asked = [
-        _load_question(base, tuple(zip(names, values, strict=True)), grid, machine)
-        for values in product(*(values for _, values in grid.fields))
-    ]
+    values = product(*(values for _, values in grid.fields))
+    settings = [tuple(zip(names, row, strict=True)) for row in values]
+    asked = _load_questions(base, settings, grid, machine)
     if all(load.question is None for load in asked):
         raise AdvisorError(asked[0].refusal or "no load can be served")
     judged = judge.verdicts([load.question for load in asked if load.question is not None])
@@ -100,17 +101,34 @@ def pin_choices(request: Request) -> tuple[Request, Facts]:
     return request.replace(**{name: x for name, x in chosen.items() if x is not None}), facts
 
 
-def _load_question(
-    base: Request, setting: Setting, grid: Axes, machine: Machine | None
-) -> _LoadQuestion:
-    request = base.replace(**dict(setting))
+def _load_questions(
+    base: Request, settings: Sequence[Setting], grid: Axes, machine: Machine | None
+) -> list[_LoadQuestion]:
+    """A question for each setting, the layouts of all in one batch."""
+    requests = [base.replace(**dict(setting)) for setting in settings]
+
+    def known_facts(request: Request) -> Facts:
+        return with_own_runs(resolve.bare_facts(request), machine)
+
+    facts = [_attempt(partial(known_facts, request)) for request in requests]
+    known = [one for one in facts if isinstance(one, Facts)]
+    questions = iter(judge.candidate_questions(known, judge.weigh))
+    made = []
+    for setting, request, one in zip(settings, requests, facts, strict=True):
+        question = one if isinstance(one, AdvisorError) else _attempt(next(questions))
+        if isinstance(question, AdvisorError):
+            made.append(_LoadQuestion(setting, request, refusal=str(question)))
+            continue
+        question, lacking = _with_ks(question, grid.ks) if grid.ks is not None else (question, ())
+        made.append(_LoadQuestion(setting, request, question, lacking=lacking))
+    return made
+
+
+def _attempt(make: Callable[[], T]) -> T | AdvisorError:
     try:
-        facts = with_own_runs(resolve.bare_facts(request), machine)
-        question = judge.candidate_plans(facts, judge.weigh)
+        return make()
     except AdvisorError as error:
-        return _LoadQuestion(setting, request, refusal=str(error))
-    question, lacking = _with_ks(question, grid.ks) if grid.ks is not None else (question, ())
-    return _LoadQuestion(setting, request, question, lacking=lacking)
+        return error
 
 
 def _with_ks(
@@ -148,7 +166,7 @@ def _answer(
     slots = decide.common_slots(facts, verdict.decision, verdict.rule, estimate)
     if slots is not None and one_limit:
         request = load.request.replace(max_num_seqs=slots)
-        again = _load_question(request, load.setting, grid, machine)
+        (again,) = _load_questions(request, [load.setting], grid, machine)
         if again.question is not None:
             (later,) = judge.verdicts([again.question])
             return _answer(again, again.question.facts, later(), grid, machine, one_limit)

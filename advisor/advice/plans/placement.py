@@ -21,6 +21,9 @@ ALIKE = sourced(
 )
 
 
+Asked = tuple[Facts, Sequence[Plan]]  # a question, and its plans without speculation
+
+
 class Layout(NamedTuple):
     """One way to split the GPUs: its plan without speculation, objectives that its expected run
     keeps, its speed for the goal with and without speculation (larger is faster, 0: nothing to
@@ -38,13 +41,22 @@ def is_priced(facts: Facts) -> bool:
     return facts.device.memory_bandwidth_gb_s is not None
 
 
-def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
-    """The plans without speculation, one of each layout, the best one first: objectives, then the
-    goal's speed with what speculation is worth there. As given where no step can be priced.
+def order_layouts(asked: Sequence[Asked]) -> list[tuple[Layout, ...]]:
+    """For each question the plans without speculation, one of each layout, the best one first:
+    objectives, then the goal's speed with what speculation is worth there. As given where no step
+    can be priced. All are priced in one batch.
     """
-    if len(bases) < 2 or not is_priced(facts):
-        return tuple(Layout(base) for base in bases)
-    layouts = price_layouts(facts, bases)
+    is_open = [len(bases) > 1 and is_priced(facts) for facts, bases in asked]
+    priced = iter(
+        price_layouts([one for one, priced in zip(asked, is_open, strict=True) if priced])
+    )
+    return [
+        _in_order(facts, next(priced)) if several else tuple(Layout(base) for base in bases)
+        for (facts, bases), several in zip(asked, is_open, strict=True)
+    ]
+
+
+def _in_order(facts: Facts, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
     drafts = facts.question.method not in (None, "ngram")
     met = max(layout.met for layout in layouts)
     top = max(layout.speed for layout in layouts if layout.met == met) * (1 - ALIKE)
@@ -90,27 +102,52 @@ def layout_words(plan: Plan) -> str:
     return " x ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "TP")
 
 
-def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
-    """What the run of each layout gives for the goal, in their order, in one batch."""
-    plans, counts = [], []
-    for base in bases:
-        able = propose.speculative_plans(facts, base)
-        arms = [plan for plan in able if memory.bill(facts, plan).fits is not False]
-        plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline alone is read
-        counts.append((len(arms) or 1, bool(arms)))
-    batch = estimates.predict_batch(in_steps(facts, plans, board_gpus(facts)))
-    wait = token_wait(batch.story.queues, batch.story.found["ttft"].p50)
+def price_layouts(asked: Sequence[Asked]) -> list[list[Layout]]:
+    """What the run of each layout of each question gives for its goal, in their order, in one
+    batch.
+    """
+    cases: list[tuple[Facts, Plan]] = []
+    counts: list[list[tuple[int, bool]]] = []
+    for facts, bases in asked:
+        plans, each = [], []
+        for base in bases:
+            able = propose.speculative_plans(facts, base)
+            arms = [plan for plan in able if memory.bill(facts, plan).fits is not False]
+            plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline is read
+            each.append((len(arms) or 1, bool(arms)))
+        cases += in_steps(facts, plans, board_gpus(facts))
+        counts.append(each)
+    if not cases:
+        return []
+    batch, found, start = estimates.predict_batch(cases), [], 0
+    for (facts, bases), each in zip(asked, counts, strict=True):
+        rows = slice(start, start + sum(count for count, _ in each))
+        found.append(_price(facts, bases, each, batch, rows))
+        start = rows.stop
+    return found
+
+
+def _price(
+    facts: Facts,
+    bases: Sequence[Plan],
+    counts: Sequence[tuple[int, bool]],
+    batch: estimates.Batch,
+    rows: slice,
+) -> list[Layout]:
+    """The layouts of one question, which has these rows of the batch."""
+    story = batch.story
+    wait = token_wait(story.queues[rows], story.found["ttft"].p50[rows])
     weights = [*zip(goal_weights(facts.aim, wait), ESTIMATED, strict=True)]
     low, middle, high = (
-        sum(weight * np.log(getattr(batch.story.found[name], part)) for weight, name in weights)
+        sum(weight * np.log(getattr(story.found[name], part)[rows]) for weight, name in weights)
         for part in ("p10", "p50", "p90")
     )
     worth = utility.expected_utility(low, middle, high)  # to the goal, in log speed-up
     layouts, start = [], 0
     for base, (count, drafts) in zip(bases, counts, strict=True):
         best = start + int(np.argmax(worth[start : start + count]))
-        gains = drafts and worth[best] > 0
-        layouts.append(_layout(facts, base, batch, best, float(worth[best]) if gains else 0.0))
+        gains = float(worth[best]) if drafts and worth[best] > 0 else 0.0
+        layouts.append(_layout(facts, base, batch, rows.start + best, gains))
         start += count
     return layouts
 
@@ -133,5 +170,5 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
 
 def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
     """The expected speed of each split without speculation, for the goal: larger is faster."""
-    layouts = price_layouts(facts, [propose.base_plan(facts, split) for split in splits])
+    (layouts,) = price_layouts([(facts, [propose.base_plan(facts, split) for split in splits])])
     return {split: layout.plain for split, layout in zip(splits, layouts, strict=True)}
