@@ -70,7 +70,7 @@ def candidate_questions(
     """The same for several questions, their layouts priced in one batch: each raises AdvisorError
     when it is called.
     """
-    fitting = [_fitting(facts) for facts in asked]
+    fitting = [_plain_plans(facts) for facts in asked]
     layouts = placement.order_layouts([(x, one.fit) for x, one in zip(asked, fitting, strict=True)])
 
     def question(facts: Facts, fits: _Fitting, ordered: Layouts) -> PlanQuestion:
@@ -93,7 +93,7 @@ def workable_layouts(facts: Facts, judging: Judge | None = None) -> tuple[Candid
     drafter where one has it, and that no rule calls an error; and the layouts from that one on.
     Raises AdvisorError with the reason of the split that comes nearest.
     """
-    fits = _fitting(facts)
+    fits = _plain_plans(facts)
     return _workable(facts, judging, fits, placement.order_layouts([(facts, fits.fit)])[0])
 
 
@@ -106,7 +106,7 @@ class _Fitting(NamedTuple):
     error: AdvisorError | None = None  # where none may be tried
 
 
-def _fitting(facts: Facts) -> _Fitting:
+def _plain_plans(facts: Facts) -> _Fitting:
     fit: list[Plan] = []
     refusals: list[tuple[float, str]] = []
     plan = None

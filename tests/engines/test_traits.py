@@ -4,12 +4,15 @@ several machines, the benchmark client of each, builds by their number.
 
 import json
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
 from advisor.domain.nouns import Plan
 from advisor.engines import benchmarks, get, names
 from advisor.engines.arguments import fields
+from advisor.engines.arguments.llama_words import STAGE, stages
+from advisor.engines.catalogue import image
 from advisor.engines.k_ranges import schedule_arguments
 from advisor.engines.traits import engines_with, traits
 
@@ -93,3 +96,44 @@ def test_what_to_run_instead_of_an_engine_that_has_none() -> None:
     text = names.answer("Ollama") or ""
     assert "llama-server -hf" in text and text.endswith(")") and "ollama/ollama#5800, " in text
     assert names.answer("no such engine") is None
+
+
+def test_stages_of_ik_llama() -> None:
+    """`type:key=value` (its README): all types; the settings of the first that is no lookup."""
+    extra = (
+        ("-ngl", "99"),
+        (STAGE, "ngram-mod:size=12"),
+        (STAGE, "draft:n=4,p-min=0.6"),
+        (STAGE, ""),
+    )
+    assert stages(extra) == (["ngram-mod", "draft"], {"n": "4", "p-min": "0.6"})
+    assert stages(extra[:2]) == (["ngram-mod"], {"size": "12"})
+    assert stages((("--draft-max", "4"),)) is None
+
+
+def test_images_are_of_the_vendor_and_of_what_they_are_built_for() -> None:
+    images = {
+        "nvidia": {"repository": "a/b", "tags": {"1": {"tag": "v1", "sm_87": "v1-jetson"}},
+                   "archs": ["sm_90"]},
+        "amd": {"repository": "amd/b", "tags": {"1": {"tag": "rocm"}}},
+    }  # fmt: skip
+    catalogue = SimpleNamespace(notes={"images": images})
+
+    def of(vendor: str, arch: str, version: str = "1") -> str | None:
+        return image(catalogue, version, SimpleNamespace(vendor=vendor, arch=arch))  # type: ignore[arg-type]
+
+    assert of("nvidia", "sm_90") == of("unknown", "sm_90") == of("nvidia", "") == "docker.io/a/b:v1"
+    assert of("nvidia", "sm_87") == "docker.io/a/b:v1-jetson"  # a tag of its own
+    assert of("nvidia", "sm_70") is of("intel", "") is of("nvidia", "sm_90", "2") is None
+    assert of("amd", "gfx942") == "docker.io/amd/b:rocm"  # built for all
+    assert image(catalogue, "1") == "docker.io/a/b:v1"  # type: ignore[arg-type]
+
+
+def test_the_template_is_left_to_the_server_where_the_client_asks() -> None:
+    """vLLM's client has --skip-chat-template since 0.12; SGLang's has none of it."""
+    skips = [
+        benchmarks._skips_template(Plan(engine=engine, engine_version=version))
+        for engine, version in (("vllm", "0.11.2"), ("vllm", "0.12.0"), ("vllm", None),
+                                ("sglang", "0.5.20"), ("llama-server", "b9000"))
+    ]  # fmt: skip
+    assert skips == [False, True, True, False, True]

@@ -1,5 +1,7 @@
 """Acceptance: the algebra, the prior's sense, and a measured acceptance as an update."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,40 @@ def test_stated_positions_are_followed() -> None:
     belief = acc.believe(predict.load().acceptance, points.replace(given_conditional=given))
     assert belief.conditional[0, 0] == pytest.approx(0.9, abs=0.05)
     assert belief.conditional[0, 1] == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_numbers_of_a_setting() -> None:
+    """Temperature, thinking, depth (4,096 tokens a unit, in doublings), bits below 4.2, size over
+    20 B in log, mixture, early stop, branches of a tree over 10.
+    """
+    row = ROW | {"temperature": "0.7", "input_tokens": "12288", "k": "3"}
+    points, _ = encode_rows.from_rows([row])
+    points = points.replace(
+        depth_tokens=12288.0, quant_bits=2.2, active_params=4e10, is_moe=1.0, thinking=1.0,
+        verify_tokens=14.0, p_min=0.3,
+    )  # fmt: skip
+    expected = [0.7, 0.5, 2.0, 2.0, math.log(2), 0.5, 0.3, 1.0]
+    assert acc._numbers(points)[0] == pytest.approx(expected)
+    design, model = acc.common_design(points), predict.load().acceptance
+    width = design.shape[1]
+    mean, sd = model.prior(points)
+    single = (acc.position_design(points)[0] @ model.beta[width : width + 3]) * acc.STEPS_DOWN
+    each = design[0] @ model.beta[:width] + single + model.beta[width + 3 :]
+    assert mean[0] == pytest.approx(each)
+    spread = design[0] @ model.covariance[:width, :width] @ design[0]
+    assert sd[0] == pytest.approx(math.sqrt(spread + model.source_sd**2))
+
+
+def test_a_stated_length_is_believed_within_its_noise() -> None:
+    """One draft: its logit follows the stated one by the share of its variance, with noise of 0.03
+    in the log of the tokens per step and 0.12 logits of a position.
+    """
+    mean, sd = np.zeros((1, arrays.MAX_K)), np.array([0.5])
+    told = np.array([math.log(1.6)])
+    found, left = acc._update(mean, sd, told, np.array([1.0]), np.array([True]), acc.POSITION_SD)
+    x = found[0, 0]
+    slope = acc.sigmoid(x) * (1 - acc.sigmoid(x)) / (1 + acc.sigmoid(x))
+    pull = (told[0] - math.log(1 + acc.sigmoid(x))) * (0.25 + 0.12**2) * slope / 0.03**2
+    assert x == pytest.approx(pull, rel=0.02)  # where the prior and the statement balance
+    kept = 0.25 - (0.25 * slope) ** 2 / ((0.25 + 0.12**2) * slope**2 + 0.03**2)
+    assert left[0] ** 2 == pytest.approx(kept, rel=0.02)

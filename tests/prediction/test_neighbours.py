@@ -99,6 +99,18 @@ def test_pull_fades_with_distance() -> None:
     assert not pull([(HERE, "a", -0.3)], move(streams=8.0))[2]
 
 
+@pytest.mark.parametrize(
+    ("measure", "fade"), enumerate((0.25, 0.2, 0.25, 0.15, 0.1)), ids=cell_pairs.MEASURES
+)
+def test_how_fast_each_measure_loses_touch(measure: int, fade: float) -> None:
+    """A pair alone moves by its miss times its correlation: exp(-fade) at a distance of one."""
+    at = tuple(value + (i == measure) for i, value in enumerate(HERE))
+    most = knowledge.threshold("stranger_weight").value
+    assert pull([(HERE, "a", -0.3)], at)[0] == pytest.approx(-0.3 * most * math.exp(-fade))
+    by = {4: 1.0}.get(measure, fade)  # a decode speed says little of a whole load's sign
+    assert evidence([0.3], at) == pytest.approx(math.exp(-2 * by))
+
+
 def test_the_nearest_pair_of_an_owner_speaks_for_it() -> None:
     crowd = [(move(k=0.3 * i), "a", -0.1) for i in range(8)]
     at = move(streams=8.0)

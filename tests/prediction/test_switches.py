@@ -1,5 +1,7 @@
 """Mechanisms that depend on a build: the prediction is a mixture of both states."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,15 @@ def test_the_median_lies_between_the_states_nearer_to_the_likely_one(row: dict[s
     assert slow < fast - 0.05, "a row on which the two states differ"
     assert slow < median < fast and median - slow < fast - median
     assert 0 < between < (fast - slow) ** 2 / 4 + 1e-9
+
+
+@pytest.mark.parametrize(("gap", "share"), [(0.4, 0.3), (-0.6, 0.55), (0.2, 0.9)])
+def test_the_median_of_two_states(gap: float, share: float) -> None:
+    """Half of the mixture of two normals with a row's own spread, 0.21, lies below it."""
+    median = float(switches._median(np.array([gap]), share)[0])
+    below = (share * NormalDist(0, 0.21).cdf(median), NormalDist(gap, 0.21).cdf(median))
+    assert below[0] + (1 - share) * below[1] == pytest.approx(0.5, abs=1e-4)
+    assert switches._median(np.array([0.004]), share)[0] == 0  # as good as one state
 
 
 def test_a_certain_state_is_that_state(monkeypatch: pytest.MonkeyPatch) -> None:
