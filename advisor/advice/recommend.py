@@ -90,11 +90,15 @@ def recommend_beside(asked: Sequence[tuple[Request, Plan]]) -> list[Answered]:
     runs already and of the one without speculation; nothing where the answer took no batch. Each
     raises as `recommend` does.
     """
-    questions: dict[int, tuple[judge.PlanQuestion, judge.Others]] = {}
-    for i, (request, plan) in enumerate(asked):
+    known: dict[int, Facts] = {}
+    for i, (request, _) in enumerate(asked):
         with suppress(AdvisorError):  # which `recommend` raises
-            one = judge.candidate_plans(facts_for_request(request))
-            billed = [(p, judge.replica_bill(one.facts, p)) for p in (plan, one.base.plan)]
+            known[i] = facts_for_request(request)
+    questions: dict[int, tuple[judge.PlanQuestion, judge.Others]] = {}
+    for i, turn in zip(known, judge.candidate_questions([*known.values()]), strict=True):
+        with suppress(AdvisorError):
+            one = turn()
+            billed = [(p, judge.replica_bill(one.facts, p)) for p in (asked[i][1], one.base.plan)]
             questions[i] = one, billed
     turns = judge.judge_beside([*questions.values()], judge.weigh)
     judged = dict(zip(questions, turns, strict=True))

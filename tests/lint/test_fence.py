@@ -156,9 +156,9 @@ def test_a_failure_of_a_launch_is_a_line(
 
 
 def test_a_comparison_that_fails_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    real: Callable[..., Any] = judging.candidate_plans
-    plans = Mock(side_effect=lambda x, *more: 1 / 0 if x.model.id == "qwen3-8b" else real(x, *more))
-    monkeypatch.setattr(judging, "candidate_plans", plans)
+    real: Callable[..., Any] = judging._plain_plans
+    plans = Mock(side_effect=lambda x: 1 / 0 if x.model.id == "qwen3-8b" else real(x))
+    monkeypatch.setattr(judging, "_plain_plans", plans)
     report = judge(HEADS["sglang"] + "\n" + BROKEN)
     (failed,), (good, _) = report.failures, report.launches
     assert failed.line == 2 and "ZeroDivisionError" in failed.text and good.change.fields

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9530, 6190), "advisor": (63550, 38790), "cli": (5270, 3090), "engines": (3990, 2660),
+    "advice": (9530, 6200), "advisor": (63550, 38790), "cli": (5270, 3090), "engines": (3990, 2660),
     "knowledge, lint, domain": (5760, 3880), "lab": (4840, 3110), "other": (120, 70),
     "perf": (5880, 3170), "prediction, methods": (3660, 2080), "readers": (7760, 5580),
     "readers/results": (2790, 1640), "render": (5020, 2810), "rules": (9100, 4650),
