@@ -13,10 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9530, 6200), "advisor": (63550, 38790), "cli": (5270, 3090), "engines": (3990, 2660),
-    "knowledge, lint, domain": (5760, 3880), "lab": (4840, 3110), "other": (120, 70),
-    "perf": (5880, 3170), "prediction, methods": (3660, 2080), "readers": (7760, 5580),
-    "readers/results": (2790, 1640), "render": (5020, 2810), "rules": (9100, 4650),
+    "advice": (9460, 6200), "advisor": (63120, 38730), "cli": (5210, 3070), "engines": (3930, 2650),
+    "knowledge, lint, domain": (5740, 3870), "lab": (4780, 3080), "other": (120, 70),
+    "perf": (5860, 3170), "prediction, methods": (3620, 2080), "readers": (7730, 5580),
+    "readers/results": (2770, 1630), "render": (4970, 2800), "rules": (9090, 4650),
     "tests": (37220, 20530),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
