@@ -52,7 +52,7 @@ def essence(advice: Advice) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(
-    "asked", islice(draw(1), 12), ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}"
+    "asked", [*islice(draw(1), 12)], ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}"
 )
 def test_more_bandwidth_never_slows_the_plain_server(asked: Request) -> None:
     facts = bare_facts(asked)
@@ -97,7 +97,7 @@ def test_another_spelling_of_the_model_is_the_same_question(spelling: str) -> No
 
 
 @pytest.mark.parametrize(
-    "asked", islice(draw(3), 6), ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}"
+    "asked", [*islice(draw(3), 6)], ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}"
 )
 def test_the_order_of_options_changes_nothing(asked: Request) -> None:
     options = words(asked)
@@ -141,7 +141,7 @@ PAIRS = (one for one in draw(6) if one.gpus == 1 and one.engine in ("vllm", "sgl
 
 
 @pytest.mark.parametrize(
-    "asked", islice(PAIRS, 8), ids=lambda r: f"{r.hardware}-{r.model}-{r.concurrency}"
+    "asked", [*islice(PAIRS, 8)], ids=lambda r: f"{r.hardware}-{r.model}-{r.concurrency}"
 )
 def test_twice_the_gpus_and_load_are_two_such_servers(asked: Request) -> None:
     """Replicas share nothing: as many requests each give twice the tokens, each as fast as before,

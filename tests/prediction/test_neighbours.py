@@ -100,7 +100,7 @@ def test_pull_fades_with_distance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "fade"), enumerate((0.25, 0.2, 0.25, 0.15, 0.1)), ids=cell_pairs.MEASURES
+    ("measure", "fade"), [*enumerate((0.25, 0.2, 0.25, 0.15, 0.1))], ids=cell_pairs.MEASURES
 )
 def test_how_fast_each_measure_loses_touch(measure: int, fade: float) -> None:
     """A pair alone moves by its miss times its correlation: exp(-fade) at a distance of one."""
