@@ -150,8 +150,9 @@ def _workable(
     if tight is not None:
         return tight
     # the other questions of "what would change" need no better reason
-    whole = judging is None and refusals[-1][0] >= 0
-    for finding in judge(facts, plan, None).findings if whole and plan else ():
+    for finding in (
+        judge(facts, plan, None).findings if not judging and refusals[-1][0] >= 0 and plan else ()
+    ):
         if finding.code == _CHIP and finding.severity == "error":  # no memory would help
             raise AdvisorError(_refusal(finding))
     raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])

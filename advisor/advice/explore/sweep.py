@@ -111,8 +111,9 @@ def _load_questions(
         return with_own_runs(resolve.bare_facts(request), machine)
 
     facts = [_attempt(partial(known_facts, request)) for request in requests]
-    known = [one for one in facts if isinstance(one, Facts)]
-    questions = iter(judge.candidate_questions(known, judge.weigh))
+    questions = iter(
+        judge.candidate_questions([x for x in facts if isinstance(x, Facts)], judge.weigh)
+    )
     made = []
     for setting, request, one in zip(settings, requests, facts, strict=True):
         question = one if isinstance(one, AdvisorError) else _attempt(next(questions))

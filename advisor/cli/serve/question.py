@@ -261,6 +261,9 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldErr
         text = f"{name}: {first['msg'].removeprefix('Value error, ')}"
     elif first["type"] == "string_pattern_mismatch" and kind is not None:
         text = f"{name}: '{got}' does not fit: {fields_of(kind)[name].description}"
+    elif first["type"] in ("too_short", "too_long"):
+        most, least, given = (first["ctx"].get(f"{x}_length") for x in ("max", "min", "actual"))
+        text = f"{name}: give {f'at least {least}' if least else f'at most {most}'}, not {given}"
     elif first["type"] == "literal_error":
         text = f"{name}: '{got}' is none of {first['ctx']['expected']}"
     return FieldError(text, name)

@@ -126,8 +126,10 @@ def _ticks(values: Sequence[float], most: int, column: Callable[[float], float])
     step = max((len(values) - 1) / (most - 1), 1.0)
     clear: list[float] = []
     for x in (values[round(i * step)] for i in range(min(most, len(values)))):
-        wide = [len(number(tick)) for tick in (*clear[-1:], x)]
-        if not clear or column(x) - column(clear[-1]) > sum(wide) / 2 + 1:
+        # each label has half of it on this side, and one column stays free
+        if not clear or 2 * (column(x) - column(clear[-1]) - 1) > len(
+            number(clear[-1]) + number(x)
+        ):
             clear.append(x)
     return clear
 
