@@ -113,7 +113,7 @@ ENVIRONMENTS = (
     {"PYTHONHASHSEED": "random", "LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE", "PYTHONUTF8": "1"},
 )
 
-UTF8 = {"PYTHONIOENCODING": "utf-8"}
+UTF8 = {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
 SWEEP = ["sweep", "--hw", "gb10", "--vary", "ctx=512..131072"]
 
 

@@ -126,9 +126,9 @@ def _ticks(values: Sequence[float], most: int, column: Callable[[float], float])
     step = max((len(values) - 1) / (most - 1), 1.0)
     clear: list[float] = []
     for x in (values[round(i * step)] for i in range(min(most, len(values)))):
-        # each label has half of it on this side, and one column stays free
-        if not clear or 2 * (column(x) - column(clear[-1]) - 1) > len(
-            number(clear[-1]) + number(x)
+        # a label has half of it on this side, at the ends all of it; one column stays free
+        if not clear or 2 * (column(x) - column(clear[-1]) - 1) > sum(
+            len(number(t)) * (2 if t in (values[0], values[-1]) else 1) for t in (clear[-1], x)
         ):
             clear.append(x)
     return clear
