@@ -123,6 +123,15 @@ ROOMS = {
     "cli": Room(("advisor/cli/**/*.py", "advisor/__main__.py"), ("tests/cli",)),
     "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
 }
+# a mutant runs in a fork of a process that ran the tests: what is kept there is made anew
+FORGET = """
+
+def pytest_sessionstart():
+    import functools, gc
+    for one in gc.get_objects():
+        if isinstance(one, functools._lru_cache_wrapper):
+            one.cache_clear()
+"""
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
 
@@ -303,6 +312,8 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
             path.write_text(strip_decorators(path.read_text(encoding="utf-8")), encoding="utf-8")
         with (folder / "pyproject.toml").open("a") as out:
             out.write(config(room, folder))
+        with (folder / "tests" / "conftest.py").open("a") as out:
+            out.write(FORGET)
         # a folder that is not there when Python starts is looked at no more: the tests of the first
         # call would run on the package that is installed
         (folder / "mutants").mkdir()
