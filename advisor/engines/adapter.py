@@ -185,7 +185,7 @@ def refuse_unknown(catalogue: Catalogue, flags: Sequence[Flag], version: str | N
     """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
     plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
     for flag in flags:
-        option = catalogue.find(flag.name, version)
+        option = catalogue.find(flag.raw or flag.name, version)
         if option is None or option.removed:
             known = [v for v in catalogue.versions if catalogue.find(flag.name, v) is not None]
             since = f"it is known from {known[0]}" if known else "no catalogued release has it"
