@@ -2,24 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from advisor import engines, recommend, validate
-from advisor.domain.nouns import (
-    LLM,
-    AdvisorError,
-    Checkpoint,
-    Facts,
-    Hardware,
-    Plan,
-    Request,
-    UnknownFact,
-)
+from advisor.domain.nouns import AdvisorError, Hardware, Plan, UnknownFact
 from advisor.domain.paths import knowledge_dir
-from advisor.engines import benchmarks, names
+from advisor.engines import benchmarks, get, names
+from advisor.engines.arguments import fields
+from advisor.engines.arguments.llama_words import STAGE, stages
+from advisor.engines.catalogue import image
 from advisor.engines.extract import build_catalogue
 from advisor.engines.images import official_engine
+from advisor.engines.traits import engines_with, traits
 
 NAMES = ("vllm", "sglang", "llama-server")
 FOLDER = knowledge_dir() / "engines"
@@ -59,76 +55,6 @@ def test_every_spelling_reads_back_and_every_note_points_somewhere(name: str) ->
             row["source"] and {row.get("from"), row.get("until")} <= {None, *catalogue.versions}
             for row in rows
         )
-
-
-@pytest.mark.parametrize(
-    ("name", "token", "version", "canonical"),
-    [
-        ("vllm", "-tp", "0.33.0", "--tensor-parallel-size"),
-        ("vllm", "--max_num_seqs", "0.19.1", "--max-num-seqs"),
-        ("vllm", "--max-num-s", "0.25.1", "--max-num-seqs"),
-        ("vllm", "--max-num-a", "0.33.0", "--max-num-active-seqs"),
-        ("vllm", "--no-enable-prefix-caching", "0.33.0", "--enable-prefix-caching"),
-        ("vllm", "--speculative-config.method", None, "--speculative-config"),
-        ("vllm", "--swap-space", None, None),
-        ("vllm", "--max-num-active-seqs", "0.30.0", None),
-        ("sglang", "--tp", "0.5.12", "--tp-size"),
-        ("sglang", "--speculative-algo", "0.5.23", "--speculative-algorithm"),
-        ("sglang", "--cuda-graph-max-bs", "0.5.23", None),
-        ("sglang", "--model_path", "0.5.23", None),
-        ("llama-server", "-fa", "0.5.0", "--flash-attn"),
-        ("llama-server", "--spec-draft-n", "0.5.0", None),
-        ("llama-server", "--draft_max", "b8643", "--draft-max"),
-    ],
-)
-def test_find(name: str, token: str, version: str | None, canonical: str | None) -> None:
-    found = engines.get(name).catalogue.find(token, version)
-    assert (found.name if found else None) == canonical
-
-
-def test_history() -> None:
-    vllm, sglang, llama = (engines.get(name).catalogue for name in NAMES)
-    assert [
-        vllm.default("--gpu-memory-utilization", v) for v in ("0.19.1", "0.20.2", "0.33.0")
-    ] == [0.9, 0.92, 0.92]
-    assert (
-        vllm.since("--max-num-active-seqs") == "0.31.0" and vllm.since("--spec-method") == "0.22.1"
-    )
-    gone = vllm.removal("--num-scheduler-steps")
-    assert gone is not None and gone.version is None and "V0" in gone.message
-    moved = sglang.removal("--mamba-scheduler-strategy")
-    assert moved is not None and (moved.version, moved.successor) == (
-        "0.5.20",
-        "--mamba-radix-cache-strategy",
-    )
-    drafted = llama.removal("--draft-max")
-    assert drafted is not None and drafted.successor == "--spec-draft-n-max"
-    mmap = llama.removal("--no-mmap")
-    assert mmap is not None and (mmap.version, mmap.successor) == ("b10878", "--load-mode")
-    assert (
-        vllm.removal("--disable-log-requests", "0.33.0") is None
-        and vllm.removal("--disable-log-requests", "0.25.1") is not None
-    )
-    assert (
-        llama.removal("--no-mmap", "b9976") is None
-        and llama.removal("--load-mode", "b9976") is None
-    )
-    assert vllm.removal("--max-num-seqs") is None and vllm.removal("--never-was") is None
-    assert "num_speculative_tokens_per_batch_size" not in vllm.json_fields(
-        "SpeculativeConfig", "0.23.0"
-    )
-    assert "num_speculative_tokens_per_batch_size" in vllm.json_fields(
-        "SpeculativeConfig", "0.24.0"
-    )
-    assert (
-        vllm.env("VLLM_ATTENTION_BACKEND", "0.33.0") is None
-        and vllm.env("VLLM_LOGGING_LEVEL", "0.33.0") is not None
-    )
-    assert [llama.behaviour("draft_n_max_default", v) for v in ("b8643", "0.5.0", None)] == [
-        16,
-        3,
-        3,
-    ]
 
 
 def test_names_of_engines() -> None:
@@ -193,44 +119,6 @@ def test_images_are_claimed_only_where_a_source_names_them() -> None:
 def test_no_image_of_other_amd_chips(engine: str, version: str, arch: str, tag: str | None) -> None:
     found = engines.get(engine).image(version, Hardware(id="card", vendor="amd", arch=arch))
     assert found == tag if tag is None else found is not None and found.endswith(f":{tag}")
-
-
-def test_benchmark_commands_follow_the_load() -> None:
-    request = Request(hardware="gb10", concurrency=16, ctx_tokens=2048, output_tokens=256)
-    clients = {"vllm": "vllm bench serve", "sglang": "sglang.benchmark.serving",
-               "llama-server": "/v1/chat/completions"}  # fmt: skip
-    for engine, words in clients.items():
-        plan = Plan(engine=engine, model="Qwen/Qwen3.6-27B")  # type: ignore[arg-type]
-        text = benchmarks.command(plan, request)
-        assert words in text and "--max-concurrency 16" in text and "2048" in text and "256" in text
-
-
-def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
-    checkpoint = Checkpoint(
-        quant="bf16", repository="Qwen/Qwen3.6-27B", engines=("vllm", "sglang"), source="s"
-    )
-    facts = Facts(model=LLM(id="qwen3.6-27b", checkpoints=(checkpoint,)), concurrency=4)
-    plan = Plan(engine="llama-server", model="u/Q-GGUF", port=9000)
-    assert "--tokenizer Qwen/Qwen3.6-27B " in benchmarks.command(plan, facts)
-    assert "--tokenizer YOUR-TOKENIZER-REPO " in benchmarks.command(plan, Facts())
-
-
-@pytest.mark.parametrize(
-    ("build", "words"),
-    [
-        ("b6200", ("--flash-attn", "--jinja")),
-        ("b6400", ("--flash-attn", "on")),
-        ("b8000", ("--flash-attn", "on")),
-    ],
-)
-def test_flash_attention_is_as_the_build_takes_it(build: str, words: tuple[str, ...]) -> None:
-    """Builds from b6327 on refuse the bare switch, which eats the option behind it."""
-    adapter = engines.get("llama-server")
-    version = adapter.resolve_version(build).version
-    plan = Plan(engine="llama-server", engine_version=version, model="/models/q.gguf")
-    argv = adapter.argv(adapter.to_launch(plan))
-    at = argv.index("--flash-attn")
-    assert argv[at : at + 2] == words
 
 
 @pytest.mark.parametrize(
@@ -306,3 +194,87 @@ def test_a_tokenizer_mode_is_written_where_the_release_has_it() -> None:
     assert "deepseek_v4" in new.launch.argv
     with pytest.raises(AdvisorError, match="cannot load DeepSeek-V4-Flash"):
         recommend(**asked, engine_version="0.19.1", what_if=False)
+
+
+# ---------------------------------------------------------------- habits
+
+
+@pytest.mark.parametrize(("engine", "port"), [("vllm", 8000), ("sglang", 30000),
+                                              ("llama-server", 8080)])  # fmt: skip
+def test_ports_are_those_of_the_documentation(engine: str, port: int) -> None:
+    assert traits(engine).default_port == port
+    command = benchmarks.command(Plan(engine=engine), None)
+    assert f"127.0.0.1:{port}" in command or f"--host 127.0.0.1 --port {port}" in command
+
+
+def test_who_waits_and_who_runs_how_many() -> None:
+    """Ports that are written, one for both servers with a paged pool; SGLang's max_running_requests
+    of 48 where it speculates (server_args.py); a k of 1 is tried first everywhere.
+    """
+    assert (traits("llama-server").port, traits("sglang").port) == (8080, 8000)
+    assert traits("sglang").running == (256, 48)
+    assert engines_with("gguf") == ("llama-server", "ik_llama.cpp")
+    for engine, most in (("vllm", 5), ("sglang", 4), ("llama-server", 6), ("ik_llama.cpp", 3)):
+        assert traits(engine).k_range == tuple(range(1, most + 1))
+
+
+def test_numbers_of_a_plan_have_bounds() -> None:
+    """Counts of 32 bits, a share of memory above 0 and up to all of it."""
+    assert (fields.COUNT, fields.DEPTH) == ((1, 2**31 - 1), (0, 2**31 - 1))
+    inside = [fields.within(value, fields.SHARE) for value in (0.0, 1e-9, 1.0, 1.001, float("nan"))]
+    assert inside == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize("words", [1, 4])
+def test_a_prompt_has_the_length_of_its_answer(words: int) -> None:
+    """vLLM's custom data sets take `output_tokens`; SGLang's count the answer, a word a token."""
+    assert json.loads(benchmarks.prompt_line("vllm", "x y", words)) == {
+        "prompt": "x y", "output_tokens": words,
+    }  # fmt: skip
+    asks, answers = json.loads(benchmarks.prompt_line("sglang", "x y", words))["conversations"]
+    assert asks == {"role": "user", "content": "x y"} and answers["role"] == "assistant"
+    assert answers["content"].split() == ["a"] * words
+
+
+def test_a_build_is_named_as_the_server_prints_it() -> None:
+    """`llama-server --version` of 0.5.0 says build 11312."""
+    label = get("llama-server").label
+    assert label("0.5.0") == "b11312 (0.5.0)" and label("b11434") == "b11434 (0.6.0)"
+    assert label("unknown") == "unknown" and label(None) == ""
+
+
+def test_what_to_run_instead_of_an_engine_that_has_none() -> None:
+    text = names.answer("Ollama") or ""
+    assert "llama-server -hf" in text and text.endswith(")") and "ollama/ollama#5800, " in text
+    assert names.answer("no such engine") is None
+
+
+def test_stages_of_ik_llama() -> None:
+    """`type:key=value` (its README): all types; the settings of the first that is no lookup."""
+    extra = (
+        ("-ngl", "99"),
+        (STAGE, "ngram-mod:size=12"),
+        (STAGE, "draft:n=4,p-min=0.6"),
+        (STAGE, ""),
+    )
+    assert stages(extra) == (["ngram-mod", "draft"], {"n": "4", "p-min": "0.6"})
+    assert stages(extra[:2]) == (["ngram-mod"], {"size": "12"})
+    assert stages((("--draft-max", "4"),)) is None
+
+
+def test_images_are_of_the_vendor_and_of_what_they_are_built_for() -> None:
+    images = {
+        "nvidia": {"repository": "a/b", "tags": {"1": {"tag": "v1", "sm_87": "v1-jetson"}},
+                   "archs": ["sm_90"]},
+        "amd": {"repository": "amd/b", "tags": {"1": {"tag": "rocm"}}},
+    }  # fmt: skip
+    catalogue = SimpleNamespace(notes={"images": images})
+
+    def of(vendor: str, arch: str, version: str = "1") -> str | None:
+        return image(catalogue, version, SimpleNamespace(vendor=vendor, arch=arch))  # type: ignore[arg-type]
+
+    assert of("nvidia", "sm_90") == of("unknown", "sm_90") == of("nvidia", "") == "docker.io/a/b:v1"
+    assert of("nvidia", "sm_87") == "docker.io/a/b:v1-jetson"  # a tag of its own
+    assert of("nvidia", "sm_70") is of("intel", "") is of("nvidia", "sm_90", "2") is None
+    assert of("amd", "gfx942") == "docker.io/amd/b:rocm"  # built for all
+    assert image(catalogue, "1") == "docker.io/a/b:v1"  # type: ignore[arg-type]

@@ -11,8 +11,10 @@ import pytest
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
 from advisor.engines.extract import build_catalogue, llama
+from tests.tables import load_yaml
 
 FOLDER = knowledge_dir() / "engines"
+CASES = load_yaml(Path(__file__).with_name("words.yaml"))
 
 
 def tables(engine: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -86,40 +88,31 @@ def test_a_build_of_llama_cpp_needs_its_place_in_the_order() -> None:
         )
 
 
-SOURCE = """
-    add_opt(common_arg(
-        {"-c", "--ctx-size"}, "N",
-        string_format("size of the prompt context (default: %d)", params.n_ctx),
-        [](common_params & params, int value) { params.n_ctx = value; }
-    ).set_env("LLAMA_ARG_CTX_SIZE"));
-    add_opt(common_arg(
-        {"-fa", "--flash-attn"}, "[on|off|auto]",
-        "set Flash Attention use",
-        [](common_params & params, const std::string & value) { }
-    ).set_env("LLAMA_ARG_FLASH_ATTN"));
-    add_opt(common_arg(
-        {"--kv-unified"}, {"--no-kv-unified"},
-        "use single unified KV buffer",
-        [](common_params & params, bool value) { }
-    ).set_examples({LLAMA_EXAMPLE_SERVER}));
-    add_opt(common_arg(
-        {"--only-for-the-bench"}, "N", "n", [](common_params & params, int value) { }
-    ).set_examples({LLAMA_EXAMPLE_BENCH}));
-"""
-
-
 def test_options_of_a_source_file(tmp_path: Path) -> None:
     (tmp_path / "common").mkdir()
-    (tmp_path / "common" / "arg.cpp").write_text(SOURCE, encoding="utf-8")
-    rows = {row["flags"][0]: row for row in llama.of_sources(tmp_path)}
-    assert set(rows) == {"-c", "-fa", "--kv-unified"}
-    assert (
-        rows["-c"]["nargs"] == 1
-        and rows["-c"]["type"] == "int"
-        and rows["-c"]["env"] == "LLAMA_ARG_CTX_SIZE"
-    )
-    assert rows["-fa"]["choices"] == ["on", "off", "auto"]
-    assert (
-        rows["--kv-unified"]["flags"] == ["--kv-unified", "--no-kv-unified"]
-        and rows["--kv-unified"]["nargs"] == 0
-    )
+    for name in ("arg", "speculative"):
+        (tmp_path / "common" / f"{name}.cpp").write_text(CASES[f"{name}_cpp"], encoding="utf-8")
+    names = ("flags", "dest", "type", "choices", "nargs", "deprecated", "removed", "env")
+    rows = llama.of_sources(tmp_path)
+    assert [[row[name] for name in names] for row in rows] == CASES["arg_rows"]
+    assert llama.environment(rows) == [
+        {"name": "LLAMA_ARG_CTX_SIZE", "type": "int", "default": None},
+        {"name": "LLAMA_ARG_FLASH_ATTN", "type": "str", "default": None},
+    ]
+    (tmp_path / "common" / "speculative.cpp").unlink()  # an older source has no such table
+    assert [row["choices"] for row in llama.of_sources(tmp_path)][3] == ["TYPES"]
+
+
+def test_what_is_kept_of_a_release() -> None:
+    notes = {"corrections": CASES["corrections"]}
+    rows = [{"action": None} | row for row in CASES["raw"]["options"]]
+    release = build_catalogue._release(CASES["raw"] | {"options": rows}, "1.0", notes)
+    hot, cold = build_catalogue._compile("vllm", [release], (notes, "hash"))
+    assert hot["options"] == CASES["options"] and list(hot["options"]) == [*CASES["options"]]
+    assert hot["json_configs"] == {"SpeculativeConfig": {"k": {"type": "int", "limits": [0, 9]}}}
+    assert cold["json_configs"] == {"Other": {"far": {"type": "str", "default": "d"}}}
+    assert cold["env"] == {"X": {"default": 3, "type": "int"}}
+    for table in (hot, cold):
+        assert (table["engine"], table["versions"]) == ("vllm", ["1.0"])
+    assert hot["content_sha256"] == build_catalogue.content_hash(CASES["options"])
+    assert (hot["notes"], hot["notes_sha256"]) == (notes, "hash")

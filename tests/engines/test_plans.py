@@ -1,8 +1,9 @@
 """Plans and launches are two readings of one thing: round trips per engine and release, and what
-each release accepts.
+each release accepts. No command line, however odd, makes a reader fall over; what it cannot use it
+keeps. Whole readings: test_words.py.
 """
 
-import json
+import re
 import shlex
 from functools import cache
 from typing import Any
@@ -12,11 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor import engines
-from advisor.domain.nouns import AdvisorError, Plan
+from advisor.domain.nouns import AdvisorError, EnvVar, Launch, Plan, Span
 from advisor.engines import Token
 from advisor.engines.k_ranges import schedule_arguments
+from advisor.engines.vllm import speculative_config
 from tests.refusals import refusals
-from tests.tables import fields
+from tests.tables import cells, fields
 
 PAIRS = [
     (engine, version)
@@ -193,14 +195,6 @@ PLAN = Plan(engine="vllm", engine_version="0.33.0", model="m", method="mtp", k=3
 ROWS = ((1, 8, 3), (9, 64, 1))
 
 
-def test_vllm_says_the_ranges_in_its_speculative_config() -> None:
-    name, value = schedule_arguments(PLAN, ROWS).arguments
-    told = json.loads(value)
-    assert name == "--speculative-config"
-    assert told["num_speculative_tokens_per_batch_size"] == [[1, 8, 3], [9, 64, 1]]
-    assert told["num_speculative_tokens"] == 3
-
-
 @pytest.mark.parametrize(
     ("change", "word"),
     [
@@ -225,3 +219,164 @@ def test_a_negative_number_stands_alone_and_a_dash_does_not() -> None:
     launch = adapter.read([Token(word) for word in words], {}, version_text="0.26.0")
     numbers = ("--seed", "-1", "--gpu-memory-utilization", "-0.5")
     assert adapter.argv(launch)[-5:] == (*numbers, "--tokenizer=-x")
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def read(engine: str, text: str, version: str | None = None, **env: str) -> Launch:
+    variables = [EnvVar(name=name, value=value) for name, value in env.items()]
+    return engines.get(engine).read(
+        [Token(word) for word in shlex.split(text)], variables, version_text=version
+    )
+
+
+def test_env_of_llama_server_comes_before_the_command_line() -> None:
+    env = cells(
+        "LLAMA_ARG_N_PARALLEL=8 LLAMA_ARG_SPEC_TYPE=draft-mtp LLAMA_ARG_NO_CACHE_PROMPT=1 "
+        "LLAMA_ARG_HF_REPO=u/q HF_TOKEN=x"
+    )
+    launch = read("llama-server", "llama-server -np 2", "0.5.0", **env)
+    plan = engines.get("llama-server").to_plan(launch)
+    said = (plan.max_num_seqs, plan.method, plan.prefix_caching, plan.model)
+    assert said == (2, "mtp", False, "u/q")
+    assert [flag.origin for flag in launch.flags].count("env") == 5
+    removed = read("llama-server", "llama-server", "0.5.0", LLAMA_ARG_DRAFT_MAX="8")
+    assert not removed.flag("--draft-max").known
+
+
+def test_mappings_ini_yaml_and_python() -> None:
+    def items(**pairs: str) -> list[tuple[Token, Token | None]]:
+        return [(Token(name), Token(value)) for name, value in pairs.items()]
+
+    def plan_values(plan: Plan, *names: str) -> tuple[Any, ...]:
+        return tuple(getattr(plan, name) for name in names)
+
+    llama, vllm = engines.get("llama-server"), engines.get("vllm")
+    keys = cells(
+        "np=4 fa=on ctk=q8_0 ctv=q8_0 c=65536 model=/m/q.gguf jinja=true "
+        "LLAMA_ARG_SPEC_TYPE=draft-mtp mmap=false"
+    )
+    preset = llama.read_mapping(items(**keys), origin="ini", version_text="b9976")
+    plan = llama.to_plan(preset)
+    names = ("max_num_seqs", "max_model_len", "kv_cache_dtype", "method")
+    assert plan_values(plan, *names) == (4, 16384, "q8_0", "mtp")
+    assert ("--mmap", "false") in plan.extra and all(flag.known for flag in preset.flags)
+    keys = cells("model=Qwen/Qwen3.6-27B max_model_len=8192 enable_prefix_caching=False")
+    keys["speculative_config"] = '{"method": "mtp", "num_speculative_tokens": 2}'
+    plan = vllm.to_plan(vllm.read_mapping(items(**keys), origin="python"))
+    names = ("model", "max_model_len", "prefix_caching", "method", "k")
+    assert plan_values(plan, *names) == ("Qwen/Qwen3.6-27B", 8192, False, "mtp", 2)
+    keys = cells("max-num-seqs=16 tensor-parallel-size=2 no-such-key=1")
+    config = vllm.read_mapping(items(**keys))
+    assert [flag.name for flag in config.flags if not flag.known] == ["no-such-key"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_key_of_yaml_is_completed_as_the_command_line_is(engine: str) -> None:
+    """Every beginning of an option reads alike in both; Python's keywords take the whole name."""
+    adapter = engines.get(engine)
+    release = adapter.catalogue.newest
+    for name in adapter.catalogue.names(release)[::7]:
+        for cut in range(6, len(name)):
+            option = adapter.catalogue.find(name[:cut], release)
+            if option is None or option.takes_value is False or "." in name[:cut]:
+                continue
+            pair = [(Token(name[2:cut]), Token("1"))]
+            (command,) = adapter.read([Token(f"{name[:cut]}=1")], version_text=release).flags
+            (key,) = adapter.read_mapping(pair, version_text=release).flags
+            assert (key.name, key.known) == (command.name, command.known), name[:cut]
+            (word,) = adapter.read_mapping(pair, origin="python", version_text=release).flags
+            assert word.known == (name[:cut] in option.flags), name[:cut]
+
+
+def test_places_are_kept() -> None:
+    text = "vllm serve m --max-num-seqs 32 --max-model-len=8k"
+    tokens, at = [], 0
+    for word in text.split():
+        start = text.index(word, at)
+        at = start + len(word)
+        tokens.append(Token(word, 7, start, Span(start=start, end=at)))
+    places = {flag.name: flag for flag in engines.get("vllm").read(tokens).flags}
+    seqs, length = places["--max-num-seqs"], places["--max-model-len"]
+    spans = (seqs.span, seqs.value_span, length.value_span)
+    assert [text[s.start : s.end] for s in spans] == ["--max-num-seqs 32", "32", "8k"]
+    assert (seqs.line, seqs.column) == (7, 13)
+
+
+def test_dotted_keys_join_one_object() -> None:
+    """vLLM's help: `--json-arg.key1 value1 --json-arg.key2.key3 value2` is one JSON object."""
+    name = "--speculative-config"
+    rows: list[tuple[str, str | None]] = [(name, '{"key2": {"key3": 1}}')]
+    rows += [(f"{name}.key1", "value1"), (f"{name}.key2.key4", "2"), ("--seed", "1")]
+    merged = {"key1": "value1", "key2": {"key3": 1, "key4": 2}}
+    assert speculative_config(rows) == (merged, [("--seed", "1")])
+
+
+# ---------------------------------------------------------------- whatever stands there
+
+
+def spellings(name: str) -> list[str]:
+    """Every option of every release, whole, cut short and with a dotted tail."""
+    adapter = engines.get(name)
+    names = {option for version in adapter.versions for option in adapter.catalogue.names(version)}
+    return sorted({text for option in names for text in (option, option[:-1], option + ".a.b")})
+
+
+WORDS = {name: spellings(name) for name in ("vllm", "sglang", "llama-server")}
+ODD = ["", "-", "--", "---", "--=", "-=1", "--no-", "{", '{"a":', "[[[", "null", "-1", "1e999",
+       "nan", "128k", "128k9"]  # fmt: skip
+ODD += ["$X", "${X}", "é", "\x00", "--speculative-config", "9" * 400]
+ODD += [
+    '{"method":5,"num_speculative_tokens":[1]}',
+    '{"method":"mtp","num_speculative_tokens":true}',
+]
+ODD += ['{"num_speculative_tokens_per_batch_size":[[1,2]],"model":3}']
+ODD += ["mtp:n_max=,=", ",,", "draft-mtp,", "-O", "-O9x", "-tp"]
+RELEASE = st.from_regex(r"v?\d{1,3}\.\d{1,3}\.\d{1,3}[-+.]?\w{0,8}", fullmatch=True)
+BUILD = st.from_regex(r"b\d{1,9}", fullmatch=True)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server", "ik_llama.cpp"])
+@settings(max_examples=60)
+@given(data=st.data())
+def test_any_arguments(engine: str, data: st.DataObject) -> None:
+    pool = WORDS.get(engine, WORDS["llama-server"])
+    word = (
+        st.sampled_from(pool)
+        | st.sampled_from(ODD)
+        | st.text(max_size=8)
+        | st.integers(-9, 99999).map(str)
+    )
+    words = data.draw(st.lists(word, max_size=14))
+    version = data.draw(st.sampled_from((None, "latest", "b9235", "0.25.1", "0.5.12", "nonsense")))
+    adapter = engines.get(engine)
+    env = [
+        EnvVar(name=n, value=v)
+        for n, v in (("LLAMA_ARG_N_PARALLEL", "x"), ("SGLANG_ENABLE_SPEC_V2", None), ("X", "1"))
+    ]
+    launch = adapter.read(
+        [Token(w, 1, 0, None, "$" in w) for w in words], env, version_text=version
+    )
+    plan = adapter.to_plan(launch)
+    kept = sum(w.startswith("-") and len(w) > 1 for w in words)
+    assert len(launch.flags) <= kept + 1 + len(env)
+    rendered = adapter.render(launch)
+    # continued lines, but not a backslash and a line feed inside quotes
+    line = re.sub(r"(\"[^\"]*\"|'[^']*')|\\\n", lambda m: m.group(1) or " ", rendered.text)
+    if "$'" not in line:  # which bash reads, and shlex does not: tests/cli/test_terminal.py
+        assert "\x00" in line or shlex.split(line)[-len(rendered.argv) :] == list(rendered.argv)
+    for target in (adapter.versions[0], adapter.newest):
+        try:
+            adapter.to_launch(plan.model_copy(update={"engine_version": target}))
+        except AdvisorError:
+            pass
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+@settings(max_examples=50)
+@given(text=st.text(max_size=20) | RELEASE | BUILD)
+def test_any_version_text(engine: str, text: str) -> None:
+    found = engines.get(engine).resolve_version(text)
+    assert found.version is None or found.version in engines.get(engine).versions
+    assert not found.pinned or found.version is not None
