@@ -7,7 +7,6 @@ as in CI: then they fail.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -164,9 +163,3 @@ def shot(page: Page, name: str) -> None:
     if folder := os.environ.get("ADVISOR_SHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
-
-
-def figures(page: Page) -> Any:
-    """When the page was first painted, ms after the visit began."""
-    text = page.evaluate("JSON.stringify(performance.getEntriesByType('paint'))")
-    return {one["name"]: one["startTime"] for one in json.loads(text)}
