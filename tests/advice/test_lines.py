@@ -169,18 +169,3 @@ def test_more_acceptance_never_turns_on_into_off_over_the_large_grid() -> None:
     assert back <= ONE_STEP * len(orders)
     assert (orders[:, 0] == 0).all(), "no draft is accepted"
     assert (orders.max(axis=1) == 2).mean() > 0.3, "accepting all of it gains often"
-
-
-@pytest.mark.parametrize(
-    ("hardware", "k"), [("gb10", 2), ("h100", 3), ("rtx3090", 1), ("strix-halo", 2)]
-)
-def test_more_acceptance_never_turns_on_into_off(hardware: str, k: int) -> None:
-    lengths = [1.0 + k * share / 8 for share in range(9)]
-    told = [
-        ask(hardware=hardware, concurrency=4, acceptance_length=length, acceptance_k=k)
-        for length in lengths
-    ]
-    orders = [ORDER[advice.decision] for advice in told if advice is not None]
-    assert len(orders) == len(lengths)
-    assert orders == sorted(orders), list(zip(lengths, orders, strict=True))
-    assert orders[0] == 0, "no draft is accepted"

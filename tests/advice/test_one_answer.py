@@ -167,32 +167,6 @@ def test_all_cards_of_llama_server_hold_its_slots(gpus: int) -> None:
         assert told["speedup_p50"] == pytest.approx(point.output_tok_s.speedup.p50, rel=AGREE)
 
 
-def test_strange_cells_stop_no_table_and_change_no_other_row() -> None:
-    draw = random.Random(7)
-    cells = {
-        "model": ("qwen3.6-27b", "", "foo", "my-7b", "x" * 300, "../etc/passwd"),
-        "hardware": ("h100-sxm", "", "zzz", "gb10", "rtx3090"),
-        "engine": ("vllm", "", "sglang", "llama.cpp", "ollama", "zz"),
-        "engine_version": ("", "0.25.1", "b9860", "zz", "auto"),
-        "quant": ("", "fp8", "int4", "q4_k_m", "zzz"),
-        "gpu_count": ("", "2", "4", "3", "1e9", "0", "1.5", "nan"),
-        "tp": ("", "1", "3", "1e9"),
-        "concurrency": ("", "16", "1e9", "1e300", "0.5", "-3"),
-        "input_tokens": ("", "0", "2048", "1e300"),
-        "output_tokens": ("", "1", "512", "1e300"),
-        "spec_method": ("mtp", "eagle3", "ngram", "draft_model", "none", "zz"),
-        "prefix_share": ("", "0.5", "7"),
-        "goal": ("", "tpot", "earn money"),
-        "workload": ("", "chat", "zz"),
-        "max_num_seqs": ("", "1", "1e300"),
-        "kv_cache_dtype": ("", "fp8", "auto", "zz"),
-    }
-    rows = [{name: draw.choice(words) for name, words in cells.items()} for _ in range(300)]
-    found = predict(rows)
-    assert [predict([row])[0] for row in rows[:25]] == found[:25]
-    assert any(row["error"] is None for row in found)
-
-
 def numbers(estimate: Estimate | Point) -> list[float]:
     """The gains and levels of all metrics."""
     metrics = (estimate.output_tok_s, estimate.tpot_ms, estimate.ttft_ms)

@@ -14,9 +14,8 @@ from advisor.advice.recommend import judge_question, recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.perf import memory
-from advisor.prediction import predict_table
 from advisor.render.text import advice_text
-from tests.tables import cells, fields
+from tests.tables import fields
 
 QUESTIONS: list[dict[str, Any]] = [
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
@@ -51,30 +50,6 @@ def test_no_condition_names_the_decision_that_was_taken(advice: Advice) -> None:
 CROWDED = (2, 4)  # questions whose pool holds fewer requests with speculation than without
 FOUR = {"gpus": 4, "tp": 1}
 PCIE = fields("hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b quant=fp8")
-
-
-@pytest.mark.parametrize("which", CROWDED)
-def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
-    """Where speculation leaves room for fewer requests, nothing was measured that could say
-    otherwise.
-    """
-    estimate = recommend(**QUESTIONS[which]).estimate
-    assert estimate.terms["requests_verify"] < estimate.terms["requests_base"]
-    assert (
-        estimate.tpot_ms.value >= 0.99 * estimate.terms["cycle_ms"] / estimate.accepted_length.p50
-    )
-
-
-def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
-    row = cells(
-        "model=qwen3.6-35b-a3b hardware=gb10 engine=vllm quant=fp8 spec_method=mtp k=2 "
-        "input_tokens=2048 speedup_metric=output_tok_s"
-    )
-    rows = [row | {"concurrency": str(c)} for c in range(1, 80, 3)]
-    for made in predict_table.predict_dicts(rows):
-        low, high, chance = (made[name] for name in ("speedup_p10", "speedup_p90", "p_gain"))
-        assert (low > 1) == (chance > 0.9) or chance == pytest.approx(0.9)
-        assert (high < 1) == (chance < 0.1) or chance == pytest.approx(0.1)
 
 
 def test_the_launch_holds_a_request_and_its_bill_is_its_own(advice: Advice) -> None:
@@ -150,16 +125,6 @@ def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
         assert (interval.p10 > 1) == (chance > 0.9)
         assert (interval.p50 > 1) == (chance > 0.5)
         assert (interval.p90 < 1) == (chance < 0.1)
-
-
-def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
-    made = recommend(hardware="h200", concurrency=8, output_tokens=1)
-    assert made.decision == "off"
-    assert made.estimate.tpot_ms.speedup.p50 == 1 and made.estimate.output_tok_s.speedup.p90 <= 1
-    assert (made.gain.p50 > 1) == (made.estimate.p_gain > 0.5)
-    assert "ends with the prompt" in made.reasons[0].text and made.would_change == (
-        "answers of more than one token",
-    )
 
 
 def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> None:

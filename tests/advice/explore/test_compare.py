@@ -256,37 +256,6 @@ def test_why_not_another_k_tells_both_gains_and_the_loads() -> None:
     assert "P(gain)" in why_not(GB10, "k=0").head
 
 
-ASKED = (
-    GB10,
-    GB10.model_copy(update={"ctx_tokens": 16384}),
-    Request(hardware="h100", model="qwen3.6-27b", goal="ttft"),
-    Request(hardware="rtx3090", engine="llama-server"),
-    Request(hardware="gb10", output_tokens=2),
-    Request(hardware="h100", model="qwen2.5-72b"),
-)
-
-
-@pytest.mark.parametrize(
-    "asked", spread(ASKED, 3), ids=lambda r: f"{r.hardware}-{r.model}-{r.output_tokens}"
-)
-def test_what_is_already_recommended_is_what_recommend_answers(asked: Request) -> None:
-    advice = recommend(asked)
-    k = advice.candidate.k if advice.candidate is not None else 2
-    heads = {word: why_not(asked, word).head for word in ("on", "speculation", "off", "k=0")}
-    heads[f"k={k}"] = why_not(asked, f"k={k}").head
-    heads[f"k={k + 1}"] = why_not(asked, f"k={k + 1}").head
-    assert heads["on"] == heads["speculation"] and heads["off"] == heads["k=0"]
-    already = {word for word, head in heads.items() if "already recommended" in head}
-    if advice.decision == "on":
-        assert already == {"on", "speculation", f"k={k}"}
-    elif advice.decision == "measure" or advice.candidate is None:
-        assert not already
-    else:
-        assert already == {"off", "k=0"}
-    word = {"off": "the answer is off", "measure": "measure first"}.get(advice.decision, "")
-    assert word in heads["on"] and word in heads[f"k={k}"] and word in heads[f"k={k + 1}"]
-
-
 @pytest.mark.parametrize("asked", ["", "k", "k=x", "k=²", "colour=red", "k=-1", "engine=sglang"])
 def test_why_not_what_is_refused(asked: str) -> None:
     with pytest.raises(AdvisorError) as refused:

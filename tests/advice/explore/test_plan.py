@@ -9,49 +9,13 @@ import pytest
 
 from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import MixPlan, plan_mix
-from advisor.advice.recommend import recommend
-from advisor.domain.nouns import AdvisorError, Request
+from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.layout import Paper, number
 from advisor.render.objects import named_schema
-from tests.advice.explore.test_sweep import questions
 from tests.tables import fields
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-def single(asked: Request) -> WorkMix:
-    of_class = "concurrency ctx_tokens output_tokens workload goal max_tpot_ms max_ttft_ms"
-    work = WorkClass(name="all", **{name: getattr(asked, name) for name in of_class.split()})
-    of_mix = "hardware gpus interconnect quant engine engine_version"
-    fields = {name: getattr(asked, name) for name in of_mix.split()}
-    return WorkMix(model=asked.model, classes=(work,), **fields)
-
-
-@pytest.mark.parametrize(
-    "asked", questions(24, 5), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}"
-)
-def test_a_mix_of_one_class_is_what_recommend_answers(asked: Request) -> None:
-    advice = recommend(asked)
-    if advice.decided_by == "spread":  # experts in system memory: nothing to plan with
-        with pytest.raises(AdvisorError, match="does not fit"):
-            plan_mix(single(asked))
-        return
-    made = plan_mix(single(asked))
-    off = made.layouts[0]
-    on = next(one for one in made.layouts if one.kind == "on")
-    assert off.instances[0].plan == advice.plan_off
-    assert off.instances[0].decision == advice.decision
-    if advice.candidate is None or advice.estimate is None:
-        return
-    server, seen = on.instances[0], on.results[0]
-    assert server.best == advice.candidate
-    assert seen.output_tok_s == pytest.approx(advice.estimate.output_tok_s.value)
-    assert seen.tpot_ms == pytest.approx(advice.estimate.tpot_ms.value)
-    assert off.results[0].tpot_ms == pytest.approx(advice.estimate.tpot_ms.baseline)
-    assert on.p_gain == pytest.approx(advice.estimate.p_gain)
-    if made.best.kind in ("on", "off"):
-        assert made.best.kind == ("on" if advice.decision == "on" else "off")
 
 
 def mixes(count: int, seed: int) -> list[WorkMix]:

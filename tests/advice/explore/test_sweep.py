@@ -2,8 +2,10 @@
 
 import random
 import re
+import subprocess
+import sys
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import Mock
 
 import pytest
@@ -12,14 +14,15 @@ from effort import at_most
 from advisor.advice.explore.axes import axes, parse_axis, series
 from advisor.advice.explore.compare import compare
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Sweep
+from advisor.advice.explore.values import BreakEven, Sweep
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.prediction import estimates
-from advisor.render.explore.chart import charts, higher_medians
+from advisor.render.explore.chart import charts, crossings, higher_medians
 from advisor.render.explore.text import sweep_text
+from advisor.render.layout import Paper
 from tests.grid import HARDWARE, LOADS, MODELS
-from tests.tables import spread, words
+from tests.tables import words
 
 GB10 = Request(hardware="gb10")
 
@@ -41,46 +44,6 @@ def questions(count: int, seed: int = 7) -> list[Request]:
     return made
 
 
-@pytest.mark.parametrize(
-    "asked", spread(questions(12), 3), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}"
-)
-def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
-    """Decision, k, gain, P(gain), speeds and basis of every k that recommend shows, to the
-    digit.
-    """
-    words = recommend(asked).launch.argv
-    if {"--cpu-moe", "--n-cpu-moe"} & {*words}:  # experts in system memory: no speed is estimated
-        with pytest.raises(AdvisorError, match="does not fit"):
-            sweep(asked, {"concurrency": [asked.concurrency]})
-        return
-    loads = sweep(asked, {"concurrency": [1, asked.concurrency, 24]}).loads
-    for load in loads:
-        try:
-            advice = recommend(load.request)
-        except AdvisorError as error:
-            assert load.refusal == str(error)
-            continue
-        assert (load.decision, load.best_k) == (
-            advice.decision,
-            advice.candidate.k if advice.candidate else load.best_k,
-        )
-        shown = [(c.plan, c.estimate) for c in advice.runners_up]
-        if advice.candidate is not None:
-            shown.append((advice.candidate, advice.estimate))
-        for plan, estimate in shown:
-            point = load.point(plan.k, plan.method)
-            assert point.plan == plan and point.basis == estimate.basis
-            assert point.p_gain == pytest.approx(estimate.p_gain)
-            for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-                told, ours = getattr(estimate, name), getattr(point, name)
-                assert ours.value == pytest.approx(told.value)
-                assert ours.baseline == pytest.approx(told.baseline)
-                for share in ("p10", "p50", "p90"):
-                    assert getattr(ours.speedup, share) == pytest.approx(
-                        getattr(told.speedup, share)
-                    )
-
-
 def test_five_k_at_twenty_loads_cost_little() -> None:
     """26 ordinary files of twenty servers where this was written (4 ms each)."""
     curves(concurrency=[1])  # what is read once
@@ -94,13 +57,6 @@ def test_one_call_estimates_all_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "predict_batch", count)
     curves(concurrency=[1, 4, 16, 64], k=[0, 1, 2, 3])
     assert [len(call.args[0]) for call in count.call_args_list] == [12]
-
-
-def test_k_alone_is_judged_by_the_same_rule() -> None:
-    for load in curves(concurrency=[1, 8, 64], k=[0, 1, 2, 3, 4, 5]).loads:
-        for point in load.points[1:]:
-            alone = sweep(load.request, {"k": [0, point.k]}).loads[0]
-            assert alone.decision == point.decision
 
 
 def test_break_even_lies_between_the_loads_where_the_gain_changes_sign() -> None:
@@ -225,3 +181,87 @@ def test_a_release_that_changes_no_estimate_is_not_said_to_matter() -> None:
     same = left.output_tok_s.speedup.p50 == pytest.approx(right.output_tok_s.speedup.p50, rel=1e-3)
     said = any("is expected to gain as much with" in text for text in both.differences)
     assert said == same
+
+
+# ---------------------------------------------------------------- forms
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def small_sweep() -> Sweep:
+    return sweep(
+        Request(hardware="gb10", engine="vllm", engine_version="0.32.0"),
+        {"concurrency": [1, 2, 4, 8, 16, 32, 64, 128], "k": [0, 1, 2, 3, 4]},
+    )
+
+
+def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None:
+    for width in (60, 80, 100):
+        text = sweep_text(small_sweep, Paper(width))
+        assert "\x1b" not in text
+        free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
+        assert max(map(len, free)) <= width, width
+    text = sweep_text(small_sweep)
+    drawn = ("k=1", "o measured", "requests at once", "80 % interval", "[seed000]", "one fixed k")
+    for word in drawn:
+        assert word in text
+    assert sweep_text(small_sweep, Paper(unicode=False)).isascii()
+
+
+def test_every_curve_and_pair_is_in_the_plot(small_sweep: Sweep) -> None:
+    text = sweep_text(small_sweep)
+    plot = text[text.index("┌") : text.index("└")]
+    for mark in "1234o":
+        assert mark in re.sub(r"[-+]\d+┤", "", plot), mark
+
+
+def test_command_draws_without_colour_when_piped() -> None:
+    run = [sys.executable, "-m", "advisor", *words("sweep --hw gb10 --vary concurrency=1..16")]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout and "requests at once" in done.stdout
+
+
+def test_the_chart_holds_the_data_of_the_sweep(small_sweep: Sweep) -> None:
+    """Every gain, interval and measured pair is drawn, as it was computed."""
+    chart = charts(small_sweep)[0]
+    assert chart.axis == "concurrency" and [c.arm[1:] for c in chart.curves] == [
+        (k, False) for k in (1, 2, 3, 4)
+    ]
+    for curve in chart.curves:
+        points = [load.point(curve.arm[1]) for load in small_sweep.loads]
+        assert list(curve.x) == [float(load.request.concurrency) for load in small_sweep.loads]
+        for share, drawn in (("p10", curve.low), ("p50", curve.middle), ("p90", curve.high)):
+            told = [100 * (getattr(point.gain, share) - 1) for point in points if point]
+            assert list(drawn) == pytest.approx(told)
+    assert {(p.x, p.metric, p.source) for p in chart.measured} == {
+        (row.concurrency, row.metric, row.source) for row in small_sweep.pairs
+    }
+
+
+def test_without_a_number_that_varies_there_is_no_chart() -> None:
+    names = sweep(Request(hardware="gb10"), {"k": [1, 2]})
+    assert not charts(names) and "GB10" in sweep_text(names)
+
+
+@pytest.mark.parametrize(
+    ("crossed", "told"),
+    [
+        ([(377, "falls")], "stops gaining at about 377 "),
+        ([(12, "rises")], "begins gaining at about 12"),
+        ([(251, "falls"), (363, "rises"), (579, "falls")],
+         "gains up to about 251 and from 363 to 579 "),
+        ([(8, "rises"), (64, "falls"), (90, "rises")], "gains from about 8 to 64 and from 90 on "),
+    ],
+)  # fmt: skip
+def test_islands_of_a_gain_are_told_as_ranges(
+    crossed: list[tuple[float, Literal["falls", "rises"]]], told: str
+) -> None:
+    found = [
+        BreakEven(axis="concurrency", setting=(), method="mtp", k=1, quantile="p50", at=at,
+                  direction=direction)
+        for at, direction in reversed(crossed)
+    ]  # fmt: skip
+    chart = charts(sweep(Request(hardware="gb10"), {"concurrency": [1, 8], "k": [1]}))[0]
+    (line,) = crossings(chart._replace(break_even=tuple(found)))
+    assert line.startswith("k=1") and told in line
