@@ -2,11 +2,24 @@
 
 import ast
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+
+@cache
+def text_of(path: Path) -> str:
+    """A file of ours, read once."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module of ours, parsed once: several tests look at all of them."""
+    return ast.parse(text_of(path))
 
 
 def load_yaml(path: Path) -> Any:

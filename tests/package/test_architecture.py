@@ -20,6 +20,7 @@ import networkx
 from advisor.cli.app import COMMANDS
 from advisor.readers.dispatch import READERS
 from advisor.render.forms import FORMS
+from tests.tables import text_of, tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "advisor"
@@ -35,16 +36,6 @@ MOST_COMPARED = 15  # lines that compare engine names where traits are asked els
 
 INSIDE = re.compile(r"^[ \t]+from advisor", re.M)
 NAMED = re.compile(r"advisor(\.\w+)+:\w+")
-
-
-@cache
-def text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(text_of(path))
 
 
 def top_imports(tree: ast.Module) -> list[str]:

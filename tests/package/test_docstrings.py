@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.tables import tree_of
+
 PACKAGE = Path(__file__).resolve().parents[2] / "advisor"
 ROOMS = ("perf", "prediction", "lab")
 ARRAY_NAMES = ("Floats", "Ints", "Mask", "Codes", "Points", "Seconds", "Tokens", "Requests")
@@ -23,7 +25,7 @@ def public() -> Iterator[tuple[str, ast.FunctionDef]]:
     for room in ROOMS:
         for path in sorted((PACKAGE / room).rglob("*.py")):
             where = path.relative_to(PACKAGE).as_posix()
-            tree = ast.parse(path.read_text())
+            tree = tree_of(path)
             classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name[0] != "_"]
             for owner in (tree, *classes):
                 prefix = f"{owner.name}." if isinstance(owner, ast.ClassDef) else ""
@@ -58,9 +60,7 @@ def stated_names(module: str) -> frozenset[str]:
     """The names of arrays that a module has from perf/arrays, where their shape is stated."""
     if module == "perf/arrays.py":
         return frozenset(ARRAY_NAMES)
-    imports = [
-        n for n in ast.parse((PACKAGE / module).read_text()).body if isinstance(n, ast.ImportFrom)
-    ]
+    imports = [n for n in tree_of(PACKAGE / module).body if isinstance(n, ast.ImportFrom)]
     return frozenset(
         {"Points"} | {a.name for n in imports if n.module == "advisor.perf.arrays" for a in n.names}
     )

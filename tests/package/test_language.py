@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.tables import tree_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "advisor"
 ROOMS = ("advice", "cli", "domain", "engines", "knowledge", "lab/measurements", "lab/*.py",
@@ -123,7 +125,7 @@ def test_strings_of_the_code(room: str) -> None:
     found = []
     found_files = PACKAGE.glob(room) if "*" in room else (PACKAGE / room).rglob("*.py")
     for path in sorted(found_files):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         at = path.relative_to(ROOT)
         found += faults((f"{at}:{line}", text) for line, text in texts(tree))
     assert found == []
@@ -161,7 +163,7 @@ def test_functions_are_named_by_verbs_and_nouns() -> None:
     for path in [*sorted(PACKAGE.rglob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]:
         if "corpus" in path.name or any("corpus" in part for part in path.parts):
             continue  # files of others, read and not run
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         found += [f"{path.relative_to(ROOT)}:{n} {name}" for n, name in participle_names(tree)]
     assert found == []
 
@@ -170,7 +172,7 @@ def test_imports_keep_the_names_of_modules() -> None:
     """`from advisor.prediction import utility`, not `as stakes`; short names of arrays apart."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             for one in node.names if isinstance(node, ast.ImportFrom | ast.Import) else ():
                 if one.asname and is_participle_name(one.asname):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno} {one.asname}")

@@ -14,6 +14,7 @@ from typing import get_args
 import pytest
 
 from advisor.domain.sourced import Status
+from tests.tables import tree_of
 
 PACKAGE = Path(__file__).resolve().parents[2] / "advisor"
 ROOMS = ("perf", "prediction", "advice")
@@ -70,7 +71,7 @@ def constants() -> Iterator[tuple[str, list[str], ast.expr]]:
     for room in ROOMS:
         for path in sorted((PACKAGE / room).rglob("*.py")):
             where = path.relative_to(PACKAGE).as_posix()
-            for node in ast.parse(path.read_text()).body:
+            for node in tree_of(path).body:
                 if isinstance(node, ast.Assign | ast.AnnAssign) and numeric(node.value):
                     assert node.value is not None
                     yield where, names(node), node.value
@@ -140,7 +141,7 @@ def bare_numbers() -> Iterator[tuple[str, str, ast.Constant]]:
     for room in ROOMS:
         for path in sorted((PACKAGE / room).rglob("*.py")):
             where = path.relative_to(PACKAGE).as_posix()
-            for function, node in numbers_inside(ast.parse(path.read_text())):
+            for function, node in numbers_inside(tree_of(path)):
                 if node.value not in PLAIN:
                     yield where, function, node
 
