@@ -234,13 +234,11 @@ def test_sarif_and_json_carry_fixes() -> None:
 
 
 def test_github_annotates_lines() -> None:
-    result = run(str(CORPUS / "case-117.sh"), "--format", "github")
-    assert (
-        "::error file=" in result.output
-        and ",line=5," in result.output
-        and "title=SD10" in result.output
-    )
-    assert status(result) == 1
+    """GitHub's commands are error, warning and notice (workflow-commands in its documentation)."""
+    result = run(str(CORPUS / "case-084.sh"), "--format", "github")
+    heads = [line.split(" ")[0] for line in result.output.splitlines()]
+    assert heads == ["::error", "::warning", "::notice"]
+    assert ",line=3,col=" in result.output and status(result) == 1
 
 
 @pytest.mark.parametrize(

@@ -166,9 +166,17 @@ def test_pool_limits_and_sglang_cap() -> None:
     p = points(
         {"concurrency": 64, "kv_pool_tokens": 20_000}, {"concurrency": 64, "engine": "sglang"}
     )
-    assert load.load(p, C, tau_of(p), False).clients[0] < 10
-    assert load.load(p, C, tau_of(p), True).clients[1] == 48
-    assert load.load(p, C, tau_of(p), False).clients[1] == 64
+    plain, drafts = (load.load(p, C, tau_of(p), spec).clients for spec in (False, True))
+    assert plain[0] < 10 and (plain[1], drafts[1]) == (64, 48)
+
+
+def test_weights_are_counted_by_tensor_class_else_by_the_bits_of_the_name() -> None:
+    """1 B of mixers in 16 bits, 3 B of FFN in 4, the other 4 B in 8: 2 + 1.5 + 4 GB."""
+    sizes = {"total_params": 8e9, "dense_ffn_params": 3e9, "lm_head_params": 1e9, "quant_bits": 4.0,
+             "bytes_mixer": 2.0, "bytes_ffn": 0.5, "bytes_lm_head": 1.0}  # fmt: skip
+    none = dict.fromkeys(("shared_params", "experts", "expert_params", "moe_layers"), 0.0)
+    p = points({}, {}).replace(mixer_params=np.array([1e9, np.nan]), **sizes, **none)
+    assert load.weight_bytes(p).tolist() == [7.5e9, 4e9]
 
 
 def test_unknown_memory_limits_nobody() -> None:

@@ -9,7 +9,7 @@ from advisor.advice.decide import decide
 from advisor.domain.nouns import Candidate, Estimate, Facts, Interval, MetricEstimate, Plan
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import decide_one, goal_weights, token_wait
+from advisor.prediction.decision import decide_one, goal_weights, plain_sd, token_wait
 
 
 def estimate(speedup: tuple[float, float, float]) -> Estimate:
@@ -85,11 +85,17 @@ def test_least_regret_may_be_no_speculation_and_prefers_the_safer_of_near_equals
 
 def test_a_balanced_goal_leans_towards_throughput() -> None:
     """By hand, with weights of 0.6 and 0.4: a log gain of 0.3 in output tok/s alone is worth 0.18,
-    in TPOT alone 0.12.
+    in TPOT alone 0.12; where the wait pays for the quicker tokens all of it and nothing.
     """
-    weights = np.array(goal_weights("balanced", np.zeros(2)))
-    gains = np.array([[0.3, 0.0], [0.0, 0.3], [9.0, 9.0]])  # of tok/s, TPOT, TTFT; two candidates
-    assert (weights * gains).sum(axis=0) == pytest.approx([0.18, 0.12])
+    weights = np.array(goal_weights("balanced", np.array([0.0, 0.0, 1.0, 1.0])))
+    gains = np.array([[0.3, 0, 0.3, 0], [0, 0.3, 0, 0.3], [9] * 4])  # of tok/s, TPOT, TTFT
+    assert (weights * gains).sum(axis=0) == pytest.approx([0.18, 0.12, 0.3, 0.0])
+
+
+def test_a_level_without_speculation_is_known_as_well_as_published_runs_were_met() -> None:
+    """Log sd of steps on one GPU and on two, on three and more, and of the first token."""
+    found = [plain_sd("tpot"), *(plain_sd("output_tok_s", n) for n in (2, 3, 8)), plain_sd("ttft")]
+    assert found == [0.36, 0.36, 0.55, 0.55, 0.6]
 
 
 @pytest.mark.parametrize(("later", "wait"), [(1.5, 0.0), (4.5**0.5, 0.5), (3.0, 1.0), (9.0, 1.0)])

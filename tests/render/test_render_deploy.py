@@ -48,16 +48,16 @@ def words_of(service: dict[str, Any]) -> list[str]:
     ]
 
 
-def on_engine(engine: str, vendor: str = "nvidia", tp: int = 1, model: str = "x/y") -> Advice:
+def on_engine(engine: str, vendor: str = "nvidia", model: str = "x/y", **ranks: int) -> Advice:
     hardware = cases.HARDWARE.model_copy(update={"vendor": vendor})
     facts = cases.FACTS.model_copy(update={"hardware": hardware, "engine": engine})
-    plan = cases.plan(engine=engine, tp=tp, model=model, engine_version=None)
+    plan = cases.plan(engine=engine, model=model, engine_version=None, **ranks)
     return cases.on(plan=plan, facts=facts, launch=cases.text_of(plan))
 
 
 ENGINES = {
     "vllm": on_engine("vllm"),
-    "vllm-amd-tp2": on_engine("vllm", "amd", 2),
+    "vllm-amd-tp2": on_engine("vllm", "amd", tp=2),
     "sglang": on_engine("sglang"),
     "llama-server": on_engine("llama-server"),
     "llama-server-intel": on_engine("llama-server", "intel"),
@@ -93,10 +93,13 @@ def test_the_command_is_the_launch(name: str) -> None:
     assert words == argv
 
 
-def test_gpus_are_reserved_as_many_as_the_plan_uses() -> None:
-    advice = on_engine("vllm", tp=4)
+@pytest.mark.parametrize(
+    ("ranks", "count"), [({"tp": 4}, 4), ({"tp": 2, "dp": 3}, 6), ({"tp": 2, "pp": 2}, 4)]
+)
+def test_gpus_are_reserved_as_many_as_the_plan_uses(ranks: dict[str, int], count: int) -> None:
+    advice = on_engine("vllm", **ranks)
     (device,) = service_of(compose_yaml(advice))["deploy"]["resources"]["reservations"]["devices"]
-    assert device == {"driver": "nvidia", "count": 4, "capabilities": ["gpu"]}
+    assert device == {"driver": "nvidia", "count": count, "capabilities": ["gpu"]}
 
 
 def test_the_start_period_grows_with_the_weights() -> None:
