@@ -8,14 +8,10 @@ from advisor.cli.base import option, path_type, say
 from advisor.lab.evaluation.evaluate import run
 from advisor.lab.training import train as train_module
 
-_QUICK = (
-    "With --check: compare the measured values and a fixed probe of predictions only (seconds)."
-)
-
 
 @click.command()
 @option("check", "Train again and compare with the shipped artefact; exit 1 if it differs.", bool)
-@option("quick", _QUICK, bool)
+@option("quick", "With --check: only measured values and a probe of predictions (seconds).", bool)
 @option("out", "Where to write; default: the shipped artefact.", path_type())
 def train(check: bool, quick: bool, out: Path | None) -> None:
     """Fit the model to the measured runs and write models/speedup.json (deterministic)."""

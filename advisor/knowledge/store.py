@@ -63,7 +63,7 @@ def _find(kind: str, table: str, name: str) -> str:
     found = find_name(str(name), keys)
     if found is None:
         if table == "hardware" and (kept_out := not_covered(name)):
-            raise NotCovered(kept_out)
+            raise NotCovered(kept_out, kind)
         hint = OWN_CARD if table == "hardware" else OWN_MODEL
         if table == "hardware" and re.match(r"\s*\d.?x", str(name).lower()[:8]):
             hint = "(give the number of GPUs with --gpus)"
@@ -75,11 +75,11 @@ def _find(kind: str, table: str, name: str) -> str:
 
 
 class NotCovered(UnknownFact):
-    """A kind of machine that is not covered: a name that will not be found under any spelling."""
+    """A name that is found under no spelling, as one of a kind of machine that is not covered."""
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, sentence: str, kind: str = "") -> None:
         AdvisorError.__init__(self, sentence)
-        self.kind, self.name, self.nearest = "hardware", "", ()
+        self.kind, self.name, self.nearest = kind, "", ()
 
 
 def hardware_ids() -> tuple[str, ...]:

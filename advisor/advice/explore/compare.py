@@ -157,7 +157,7 @@ def kind_of(name: str) -> Kind:
         except UnknownFact:
             continue
         return kind
-    raise AdvisorError(
+    raise knowledge.NotCovered(
         f"'{printable(name, 40)}' is not a known hardware, model, engine, quantisation or method "
         f"('advisor hardware list', 'advisor models list')"
     )

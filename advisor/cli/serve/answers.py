@@ -60,8 +60,13 @@ class AnswerCache(Generic[Answer]):
                 self._known.move_to_end(key)
             return self._known.get(key)
 
-    def get(self, key: Any, make: Callable[[], Answer]) -> Answer:
-        """The answer for a key, made where there is none yet. What `make` raises is not kept."""
+    def get(self, key: Any, make: Callable[[], Answer], keep: bool = True) -> Answer:
+        """The answer for a key, made where there is none yet. What `make` raises is not kept, nor
+        is what `keep` says not to.
+        """
+        if not keep:
+            with turn():
+                return make()
         if (known := self.lookup(key)) is not None:
             return known
         with turn():
@@ -87,12 +92,10 @@ def advice(question: Question, what_if: bool = True) -> Advice:
     plain = no_mtp_answer(asked)
     if plain:
         raise FieldError(plain, "engine")
-    if question.machine:  # its file may have changed
-        with turn():
-            return _worked_out(asked, what_if)
     if not what_if and (known := _advice.lookup(question)) is not None:
         return known
-    return (_advice if what_if else _quick).get(question, lambda: _worked_out(asked, what_if))
+    kind, keep = _advice if what_if else _quick, not question.machine  # its file may change
+    return kind.get(question, lambda: _worked_out(asked, what_if), keep)
 
 
 def _worked_out(asked: dict[str, Any], what_if: bool) -> Advice:
@@ -120,10 +123,7 @@ def curve(question: Question) -> Sweep:
         "concurrency": max(LOADS[-1], question.concurrency),
     }
     pinned = question.model_copy(update=chosen)
-    if question.machine:
-        with turn():
-            return _swept(pinned)
-    return _curves.get(pinned, lambda: _swept(pinned))
+    return _curves.get(pinned, lambda: _swept(pinned), not question.machine)
 
 
 def with_k(question: Question, advice: Advice, k: int) -> LoadPoint:

@@ -1,22 +1,22 @@
 """The command line's JSON over HTTP, described by OpenAPI at /api/openapi.json.
 
-A question that cannot be answered is status 400 with its sentence in `error`.
+What cannot be answered has its sentence in `error`, and the status says where to look: 400 at the
+description of a field, 404 at a name, 409 at what was asked as a whole.
 """
 
-from collections import Counter
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import rules as rulebook
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
+from advisor.cli.serve.question import InvalidField, once
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
-from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.compare import comparison_json, why_not_json
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json
@@ -27,17 +27,16 @@ from advisor.render.own_runs import ab_json, runs_json
 _ERROR = object_of({"error": {"type": "string"}}, ["error"])
 _SAYS_WHY = {"content": {"application/json": {"schema": _ERROR}}}
 _REFUSED: dict[int | str, Any] = {
-    "4XX": {"description": "It cannot be answered; `error` says why in one sentence", **_SAYS_WHY},
+    400: {"description": "A field is not as described; `error` says why", **_SAYS_WHY},
+    404: {"description": "A name is not known: hardware, model, release, rule", **_SAYS_WHY},
+    409: {"description": "All is as described, and yet there is no answer", **_SAYS_WHY},
+    "4XX": {"description": "The request is not read: too long, by another site", **_SAYS_WHY},
     503: {"description": "Too many questions wait: ask again after `Retry-After`", **_SAYS_WHY},
 }
 
 
 def _once(request: Request) -> None:
-    """Raises AdvisorError for a parameter told twice that is no list."""
-    told = Counter(name for name, _ in request.query_params.multi_items())
-    for name, count in told.items():
-        if count > 1 and name not in ("vary", "names"):
-            raise AdvisorError(f"{name[:40]} is given twice: give it once")
+    once(request.query_params.multi_items(), lists=("vary", "names", "acceptance"))
 
 
 router = APIRouter(prefix="/api", responses=_REFUSED, dependencies=[Depends(_once)])
@@ -70,10 +69,11 @@ def recommend(asked: Annotated[LaunchQuestion, Query()]) -> JSONResponse:
 
 
 @router.get("/launch/{form}", response_class=PlainTextResponse)
-def launch(form: str, asked: Annotated[LaunchQuestion, Query()]) -> PlainTextResponse:
-    """The launch in one form: flags, compose, docker-run, systemd, quadlet, k8s, helm, ..."""
-    if form not in FORMS:
-        raise AdvisorError(f"there is no form '{form[:40]}'; there are {', '.join(FORMS)}")
+def launch(
+    form: Literal[tuple(FORMS)],  # type: ignore[valid-type]
+    asked: Annotated[LaunchQuestion, Query()],
+) -> PlainTextResponse:
+    """The launch in one form."""
     return PlainTextResponse(file_text(answer(asked), form, asked))
 
 
@@ -114,7 +114,7 @@ def list_names(kind: Literal[KNOWN], match: str = "") -> JSONResponse:  # type: 
 
 
 @router.get("/explain/{code}", response_class=PlainTextResponse)
-def explain(code: str) -> PlainTextResponse:
+def explain(code: Annotated[str, Path(examples=["SD201"])]) -> PlainTextResponse:
     """What `advisor explain CODE` prints."""
     return PlainTextResponse(rulebook.explain(code[:80]) + "\n")
 
@@ -122,21 +122,21 @@ def explain(code: str) -> PlainTextResponse:
 def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[str, Any]:
     """OpenAPI of a form with files."""
     file = {"type": "array", "minItems": 1, "items": {"type": "string", "format": "binary"}}
+    file["maxItems"] = uploads.MOST_FILES // len(names)
     fields = more.model_json_schema()["properties"] if more is not None else {}
+    fields = {name: {**field, **field.pop("anyOf")[0]} for name, field in fields.items()}  # no null
     needed = [name for name in names if name != "launch"]
     schema = object_of({**dict.fromkeys(names, file), **fields}, needed)
-    return {
-        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
-    }
+    content = {"multipart/form-data": {"schema": schema | {"additionalProperties": False}}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 @router.post("/results", openapi_extra=_files("files"), responses=_responses("results"))
 async def results(request: Request) -> Response:
     """What `advisor results --format json` prints of the files sent."""
-    form = await uploads.form_of(request)
-    runs = await run_sync(uploads.runs_in, form.of("files"))
+    runs = await run_sync(uploads.runs_in, (await uploads.form_of(request)).of("files"))
     if not runs:
-        raise AdvisorError("no file was sent: send benchmark files in the field 'files'")
+        raise InvalidField("no file was sent: send benchmark files in the field 'files'", "files")
     return JSONResponse(runs_json(runs))
 
 

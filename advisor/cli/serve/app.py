@@ -26,9 +26,9 @@ from advisor.cli.base import version
 from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
 from advisor.cli.serve.html import ASSETS, asset_bytes
-from advisor.cli.serve.question import NAMES, field_error, own_words, question_from
+from advisor.cli.serve.question import NAMES, InvalidField, field_error, own_words, question_from
 from advisor.cli.serve.sheets import pages as sheet_pages
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, UnknownFact
 
 FILES = ("/api/results", "/api/ab", "/part/results", "/results")  # paths that take files
 THREADS = answers.MOST_WAITING + 24  # those that wait for an answer, and those that need not
@@ -90,7 +90,10 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    return _problem(request, str(error))
+    """A page has one status for all; the API one for each reason that its description gives."""
+    status = 404 if isinstance(error, UnknownFact) else 409
+    field = isinstance(error, InvalidField) or not request.url.path.startswith("/api/")
+    return _problem(request, str(error), 400 if field else status)
 
 
 async def _put_off(request: Request, error: Exception) -> Response:

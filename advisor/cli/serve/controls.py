@@ -60,12 +60,8 @@ LABELS: dict[str, tuple[str, str, str]] = {
 }
 LAUNCH = ("speculation", "k", "parsers", "key", "host", "port", "image", "price", "watts")
 TITLES = {name: f"\u201c{words[0]}\u201d" for name, words in LABELS.items()}
-_GOALS = {
-    "balanced": "Balanced",
-    "throughput": "Throughput",
-    "tpot": "Time per token",
-    "ttft": "First token",
-}
+_GOALS = {"balanced": "Balanced", "throughput": "Throughput", "tpot": "Time per token",
+          "ttft": "First token"}  # fmt: skip
 
 
 def controls(given: Mapping[str, str], wrong: str = "") -> dict[str, Any]:

@@ -79,6 +79,5 @@ def sources(names: Iterable[str]) -> Iterator[dict[str, str]]:
 def render(name: str, tab: str = "", **values: Any) -> str:
     """One template as text."""
     shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab, "carried": "", "wrong": ""}
-    shared |= {"policy": ""}
-    shared |= {"version": version(), "facts": facts_line()}
+    shared |= {"policy": "", "version": version(), "facts": facts_line()}
     return environment().get_template(name).render(shared | values)

@@ -91,7 +91,7 @@ def _plain(schema: Any, within: str = "") -> Any:
     if within != "properties":
         kinds = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
         schema = {**schema, **kinds[0]} if len(kinds) == 1 else schema
-        left = ("title", "anyOf", "maxLength", "additionalProperties")
+        left = ("title", "anyOf", "maxLength", "examples", "additionalProperties")
         schema = {key: value for key, value in schema.items() if key not in left}
         schema = {k: v for k, v in schema.items() if k != "default" or v not in (None, "", [])}
         if schema.get("type") == "integer":
@@ -121,8 +121,8 @@ def _cap(text: str) -> str:
     for count, line in enumerate(lines):
         size += len(line) + 1
         if size > TEXT_CHARACTERS:
-            left = len(lines) - count
-            return "\n".join([*lines[:count], f"... {left} more lines: see the JSON beside"])
+            lines[count:] = [f"... {len(lines) - count} more lines: see the JSON beside"]
+            return "\n".join(lines)
     return text
 
 
@@ -142,14 +142,8 @@ async def _call(_context: Any, params: Any) -> CallToolResult:
 
 def server() -> Server[Any]:
     """The server with its tools."""
-    return Server(
-        "advisor",
-        title="advisor",
-        instructions=INSTRUCTIONS,
-        version=version(),
-        on_list_tools=_list,
-        on_call_tool=_call,
-    )
+    about: dict[str, Any] = {"title": "advisor", "instructions": INSTRUCTIONS, "version": version()}
+    return Server("advisor", **about, on_list_tools=_list, on_call_tool=_call)
 
 
 def serve_stdio() -> None:

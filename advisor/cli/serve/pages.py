@@ -16,7 +16,7 @@ from advisor.cli.serve.controls import TITLES, controls
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
 from advisor.cli.serve.launch import LaunchQuestion, answer
-from advisor.cli.serve.question import NAMES, check_fields, field_of, own_words, question_from
+from advisor.cli.serve.question import NAMES, check_fields, field_of, once, own_words, question_from
 from advisor.cli.serve.views import answer_view
 from advisor.domain.nouns import AdvisorError
 
@@ -48,20 +48,16 @@ def question_query(given: Mapping[str, str]) -> str:
 
 
 def read_parameters(request: Request) -> tuple[dict[str, str], str]:
-    """(the question's parameters, form of the launch). Raises AdvisorError for one given twice."""
-    seen: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        if name in seen:
-            raise AdvisorError(f"{name} is given twice: give it once")
-        seen[name] = value
+    """(the question's parameters, form of the launch). Raises InvalidField for one given twice."""
+    seen = once(request.query_params.multi_items())
     return seen, seen.pop("form", "")
 
 
 def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
     """What the answer's template shows; a question that cannot be answered has an error instead."""
     shown: dict[str, Any] = {"advice": None, "error": "", "wrong": "", "view": None}
-    shown["carried"] = question_query(asked)
-    shown["examples"] = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
+    examples = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
+    shown |= {"carried": question_query(asked), "examples": examples}
     if not any(asked.values()):
         return shown
     try:
@@ -135,8 +131,13 @@ def curve_part(request: Request) -> HTMLResponse:
 def curve_page(request: Request) -> HTMLResponse:
     """The curve on a page of its own, for a browser without scripts."""
     question = question_from(read_parameters(request)[0])
-    found = curve_view(answers.curve(question), question.concurrency)
-    return page("curve.html", tab="answer", curve=found, error="", back=f"/?{question.url()}")
+    return page(
+        "curve.html",
+        tab="answer",
+        curve=curve_view(answers.curve(question), question.concurrency),
+        error="",
+        back=f"/?{question.url()}",
+    )
 
 
 @router.get("/rules/{code}")

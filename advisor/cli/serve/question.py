@@ -27,6 +27,7 @@ from advisor.domain.printable import excerpt
 from advisor.domain.spelling import nearest_word
 
 Name = Annotated[str, Field(max_length=200)]
+NeededName = Annotated[str, Field(max_length=200, pattern="^[^,]*[0-9A-Za-z][^,]*$")]
 
 
 def about(text: str, default: Any = None, **more: Any) -> Any:
@@ -42,6 +43,20 @@ class FieldError(AdvisorError):
         super().__init__(text)
 
 
+class InvalidField(FieldError):
+    """A value that the field's description already excludes."""
+
+
+def once(told: Iterable[tuple[str, Any]], lists: Iterable[str] = ()) -> dict[str, Any]:
+    """Names with their values. Raises InvalidField for one that is told twice and is no list."""
+    seen: dict[str, Any] = {}
+    for name, value in told:
+        if name in seen and name not in lists:
+            raise InvalidField(f"{name[:40]} is given twice: give it once", name)
+        seen[name] = value
+    return seen
+
+
 def field_of(error: AdvisorError) -> str:
     """The field of a question that an error speaks of, "" where it is none."""
     if isinstance(error, FieldError):
@@ -49,22 +64,11 @@ def field_of(error: AdvisorError) -> str:
     return _FACTS.get(error.kind, "") if isinstance(error, UnknownFact) else ""
 
 
-_FACTS = {
-    "hardware": "hw",
-    "model": "model",
-    "quantisation": "quant",
-    "engine": "engine",
-    "engine version": "engine_version",
-}
-_ALSO = {  # names that people and agents give to fields
-    "hardware": "hw",
-    "users": "concurrency",
-    "requests": "concurrency",
-    "prompt_tokens": "ctx",
-    "context": "ctx",
-    "quantization": "quant",
-    "num_gpus": "gpus",
-}
+_FACTS = {"hardware": "hw", "model": "model", "quantisation": "quant", "engine": "engine",
+          "engine version": "engine_version"}  # fmt: skip
+# names that people and agents give to fields
+_ALSO = {"hardware": "hw", "users": "concurrency", "requests": "concurrency", "context": "ctx",
+         "prompt_tokens": "ctx", "quantization": "quant", "num_gpus": "gpus"}  # fmt: skip
 
 
 def fields_of(kind: type[BaseModel]) -> dict[str, Any]:
@@ -92,8 +96,9 @@ class FormFields(BaseModel):
             found = RANGE.fullmatch(load.strip()) if isinstance(load, str) else None
             ends = found.groups() if found else load if isinstance(load, tuple) else ()
             named |= dict(zip(("concurrency_from", "concurrency"), ends, strict=False))
-        given = {k: v.strip() if isinstance(v, str) else v for k, v in named.items()}
-        return {key: value for key, value in given.items() if value is not None and value != ""}
+        bare = {k: v.strip() if isinstance(v, str) else v for k, v in named.items()}
+        told = {k: v for k, v in bare.items() if v is not None and v != ""}
+        return told | {k: named[k] for k in told if k == "text"}  # its lines are counted
 
 
 def form_base(rows: Iterable[OptionRow], *, defaults: bool = False, base: Any = FormFields) -> Any:
@@ -107,7 +112,8 @@ def form_base(rows: Iterable[OptionRow], *, defaults: bool = False, base: Any = 
         said = said.rstrip(".") + (f"; {chosen.rstrip(']')}" if defaults and chosen else "")
         said = re.sub("--([a-z-]+)", lambda found: found[1].replace("-", "_"), said)
         flag = row.flag.replace("-", "_")
-        more = {} if flag == row.name else {"alias": flag}
+        more: dict[str, Any] = {} if flag == row.name else {"alias": flag}
+        more |= {"examples": ["gb10"]} if flag == "hw" else {}
         kind = _annotation(row)
         kind = kind if default is not None else kind | None
         fields[row.name] = (kind, about(said, default, **more))
@@ -127,15 +133,19 @@ def _annotation(row: OptionRow) -> Any:
         return Annotated[tuple[share, ...], many, BeforeValidator(partial(_read, kind))]
     if isinstance(kind, click.Choice):
         return Literal[tuple(kind.choices)]
-    return bool if kind is bool else Name
+    return bool if kind is bool else NeededName if row.default is ... else Name
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """A value as the command line reads it: "16 users", "32k"; a list is left to its own type."""
+    """A value as the command line reads it: "16 users", "32k"; JSON's 16.0 is 16, a list its parts
+    in one text.
+    """
+    if isinstance(value, list) and isinstance(kind, Rates):
+        value = ",".join(map(str, value))
     if not isinstance(value, str | int | float):
         return value
     try:
-        return kind.convert(str(value), None, None)
+        return kind.convert(re.sub(r"\.0$", "", str(value)), None, None)
     except click.UsageError as error:
         raise ValueError(error.message) from None
 
@@ -237,14 +247,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def check_fields(kind: type[Model], given: Mapping[str, Any]) -> Model:
-    """The model of what is given. Raises FieldError with one sentence."""
+    """The model of what is given. Raises InvalidField with one sentence."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
         raise field_error(error.errors(), kind) from None
 
 
-def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldError:
+def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> InvalidField:
     """The first of pydantic's problems as a sentence: the name, what was given, and what can be."""
     first = errors[0]
     place = [
@@ -266,7 +276,7 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldErr
         text = f"{name}: give {f'at least {least}' if least else f'at most {most}'}, not {given}"
     elif first["type"] == "literal_error":
         text = f"{name}: '{got}' is none of {first['ctx']['expected']}"
-    return FieldError(text, name)
+    return InvalidField(text, name)
 
 
 def own_words(text: str, names: Mapping[str, str]) -> str:

@@ -147,10 +147,7 @@ def results(asked: ResultsArguments) -> Told:
 
 def _setting(asked: uploads.RunOptions) -> dict[str, Any]:
     """What the runs were measured on."""
-    given: dict[str, Any] = asked.model_dump(
-        include=set(uploads.RunOptions.model_fields), exclude_none=True
-    )
-    return given
+    return dict(asked.model_dump(include=set(uploads.RunOptions.model_fields), exclude_none=True))
 
 
 def ab(asked: AbArguments) -> Told:

@@ -189,6 +189,4 @@ def test_pages_load_nothing_from_elsewhere(page: TestClient) -> None:
 def test_openapi_is_there_and_its_page_from_elsewhere_is_not(page: TestClient) -> None:
     described = page.get("/api/openapi.json").json()
     assert {"/api/recommend", "/api/sweep", "/api/validate", "/api/ab"} <= set(described["paths"])
-    names = {p["name"] for p in described["paths"]["/api/recommend"]["get"]["parameters"]}
-    assert {"hw", "concurrency", "ctx", "acceptance_length", "goal"} <= names
     assert page.get("/docs").status_code == page.get("/redoc").status_code == 404

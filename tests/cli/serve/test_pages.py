@@ -146,7 +146,7 @@ def test_benchmark_files_are_read_as_the_command_line_reads_them(page: TestClien
         sent = [("files", (path.name, path.read_bytes()))]
         got = page.post("/api/results", files=sent)
         if ran.code:
-            assert got.status_code == 400 and got.json()["error"] in ran.err
+            assert got.status_code == 409 and got.json()["error"] in ran.err
             continue
         assert got.json() == json.loads(ran.out)
         shown = page.post("/part/results", files=[("off", (path.name, path.read_bytes()))])
@@ -165,7 +165,7 @@ def test_two_files_give_the_verdict_of_the_command_line(page: TestClient) -> Non
     shown = page.post("/part/results", files=files, data={"hw": "gb10"}).text
     assert f"Speculation: {got.json()['verdict']}" in shown
     swapped = page.post("/api/ab", files=files[:1])
-    assert swapped.status_code == 400 and swapped.json()["error"]
+    assert swapped.status_code == 409 and swapped.json()["error"]
 
 
 def test_every_rule_has_a_page(page: TestClient) -> None:

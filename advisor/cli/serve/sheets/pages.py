@@ -63,10 +63,9 @@ class _Sheet(NamedTuple):
 
     def page(self, words: dict[str, str], shown: dict[str, Any]) -> HTMLResponse:
         """The whole sheet."""
-        status = 400 if shown["error"] else 200
-        controls = self.controls(words, shown.get("wrong", ""))
-        shown |= {"carried": question_query(words), **controls}
-        return page(f"{self.name}.html", status, tab=self.name, **shown)
+        shown |= self.controls(words, shown.get("wrong", ""))
+        shown |= {"carried": question_query(words), "tab": self.name}
+        return page(f"{self.name}.html", 400 if shown["error"] else 200, **shown)
 
 
 def _serve(sheet: _Sheet) -> None:

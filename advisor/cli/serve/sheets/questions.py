@@ -23,7 +23,7 @@ from advisor.advice.spoken import split_count
 from advisor.advice.wording import span, whole_percent
 from advisor.cli.options import CHECKED, QUESTION, written_count, written_tokens
 from advisor.cli.serve.answers import turn
-from advisor.cli.serve.question import Name, PricedQuestion, Question, about, form_base
+from advisor.cli.serve.question import Name, NeededName, PricedQuestion, Question, about, form_base
 from advisor.domain.nouns import AdvisorError, DraftMethod, Plan
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
@@ -37,16 +37,16 @@ from advisor.render.findings.json_out import report_json
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
 
-TEXT_CHARACTERS = 500_000
+_Text = Annotated[str, Field(pattern=r"\S", max_length=500_000)]
 
 
 class PastedText(form_base(CHECKED.values())):  # type: ignore[misc]
     """A configuration and what it cannot tell itself: the options of `advisor validate`."""
 
-    text: str = about("The configuration, any form", ..., min_length=1, max_length=TEXT_CHARACTERS)
-    name: str = about("What its file is called, e.g. docker-compose.yml", "-", max_length=200)
-    select: tuple[str, ...] = about("Only these codes or families", (), max_length=100)
-    ignore: tuple[str, ...] = about("Leave out these", (), max_length=100)
+    text: _Text = about("The configuration, any form", ..., examples=["vllm serve Qwen/Qwen3-8B"])
+    name: Name | None = about("What its file is called, e.g. docker-compose.yml")
+    select: tuple[str, ...] | None = about("Only these codes or families", max_length=100)
+    ignore: tuple[str, ...] | None = about("Leave out these", max_length=100)
 
 
 class Checkup(NamedTuple):
@@ -69,8 +69,10 @@ def validate_options(pasted: PastedText) -> dict[str, Any]:
 
 
 def report_on(pasted: PastedText) -> Report:
-    """What `advisor validate` reports. Raises AdvisorError where nothing is there to judge."""
-    last = pasted.name.replace("\\", "/").rsplit("/", 1)[-1]  # shown, says the form, never opened
+    """What `advisor validate` reports; a name is shown and says the form, and is never opened.
+    Raises AdvisorError where nothing is there to judge.
+    """
+    last = (pasted.name or "").replace("\\", "/").rsplit("/", 1)[-1]
     name = "".join(ch if ch.isprintable() else "?" for ch in last)
     complete = bool(pasted.hw and pasted.concurrency and pasted.ctx)
     report = validate(
@@ -149,6 +151,7 @@ class MixForm(form_base(_MACHINE)):  # type: ignore[misc]
         ...,
         min_length=1,
         max_length=MOST_CLASSES,
+        examples=[[{"name": "chat", "concurrency": 8}]],
     )
 
     def mix(self) -> str:
@@ -190,23 +193,23 @@ def _names(value: Any) -> Any:
     return [name.strip() for name in names if name.strip()]
 
 
-_SIDES = Field(
-    min_length=2,
-    max_length=3,
-    description="Two or three of one kind: gb10,h100 or vllm@0.25.1,vllm@0.32.0",
-)
+_SIDES = Field(min_length=2, max_length=3)
 
 
 class Sides(PricedQuestion):
     """The options of `compare`."""
 
-    names: Annotated[tuple[Name, ...], BeforeValidator(_names), _SIDES]
+    names: Annotated[tuple[NeededName, ...], _SIDES, BeforeValidator(_names)] = about(
+        "Two or three of one kind: gb10,h100 or vllm@0.25.1,vllm@0.32.0",
+        ...,
+        examples=[["gb10", "h100"]],
+    )
 
 
 class Doubt(Question):
     """The options of `why-not`."""
 
-    what: str = about("on, off, k=4, or drafter: which of all", ..., max_length=200)
+    what: NeededName = about("on, off, k=4, or drafter: which of all", ..., examples=["k=4"])
 
 
 @turn()
@@ -273,15 +276,15 @@ def _axes(value: Any) -> Any:
 
 Axis = Annotated[str, Field(max_length=2000)]
 
-_VARY = Field(
-    min_length=1, max_length=6, description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
-)
+_VARY = Field(min_length=1, max_length=6)
 
 
 class Variation(PricedQuestion):
     """A question and what varies in it."""
 
-    vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
+    vary: Annotated[tuple[Axis, ...], _VARY, BeforeValidator(_axes)] = about(
+        "concurrency=1..128, k=0..4, ctx=512,8192; repeat it", ..., examples=[["k=0..4"]]
+    )
 
 
 def swept_for(asked: Variation) -> Sweep:

@@ -11,7 +11,7 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
 from advisor.advice.own_runs.calibration import Addition, add_runs
 from advisor.cli.options import SETTING
-from advisor.cli.serve.question import check_fields, form_base
+from advisor.cli.serve.question import check_fields, form_base, once
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import excerpt
 from advisor.readers.results.document import parse
@@ -45,22 +45,19 @@ class RunOptions(form_base(SETTING.values())):  # type: ignore[misc]
 
 
 async def form_of(request: Request) -> Form:
-    """A form of bounded size. Raises AdvisorError for a field told twice."""
-    words: dict[str, str] = {}
+    """A form of bounded size. Raises InvalidField for a field told twice."""
+    words: list[tuple[str, str]] = []
     files: dict[str, list[Upload]] = {}
     async with request.form(max_files=MOST_FILES, max_fields=60, max_part_size=2**21) as form:
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
                 data = await value.read()
                 if value.filename or data:
-                    last = (value.filename or "").replace("\\", "/").rsplit("/", 1)[-1]
-                    shown = excerpt(last)[:120] or "file"
-                    files.setdefault(name, []).append(Upload(shown, data))
-            elif name in words:
-                raise AdvisorError(f"{name} is given twice: give it once")
+                    last = excerpt((value.filename or "").replace("\\", "/").rsplit("/", 1)[-1])
+                    files.setdefault(name, []).append(Upload(last[:120] or "file", data))
             else:
-                words[name] = value
-    return Form(words, files)
+                words.append((name, value))
+    return Form(once(words), files)
 
 
 def runs_in(files: Iterable[Upload]) -> list[BenchmarkRun]:
