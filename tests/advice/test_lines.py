@@ -123,10 +123,10 @@ def test_each_decision_is_what_its_posterior_says(hardware: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hardware", ALL)
-def test_each_decision_of_the_large_grid_is_what_its_posterior_says(hardware: str) -> None:
-    for setting in SETTINGS:
-        check_each(grid(hardware, MANY, setting)[1])
+@pytest.mark.parametrize("number", range(len(ALL)))
+def test_each_decision_of_the_large_grid_is_what_its_posterior_says(number: int) -> None:
+    """Fifty loads of each machine, in one setting of four."""
+    check_each(grid(ALL[number], MANY, SETTINGS[number % len(SETTINGS)])[1])
 
 
 ONE_STEP = 0.001  # share of lines: 18 of 30,000 on 2026-11-25
@@ -136,17 +136,18 @@ METRICS = ("output_tok_s", "tpot")
 
 @pytest.mark.slow
 def test_more_acceptance_never_turns_on_into_off_over_the_large_grid() -> None:
-    """Each of the 5,000 questions at k = 1, 2 and 3, two metrics and nine stated lengths.
+    """Half of the loads on every machine and in every setting at k = 1 and 3, two metrics and nine
+    stated lengths.
 
-    No line of 30,000 goes from on to off. Some go back by one step, from on to measure or from
+    No line of 10,000 goes from on to off. Some go back by one step, from on to measure or from
     measure to off, where the chance lies at a bound: requests that end earlier meet other prompts
     in the schedule, which is replayed, and with them the gain falls by a percent or two.
     """
     asked = [
         {"model": "qwen3.6-35b-a3b", "engine": ENGINE.get(hardware, "vllm")} | setting
         | {"hardware": hardware, "concurrency": str(c), "input_tokens": str(x), "k": str(k)}
-        for hardware in ALL for setting in SETTINGS for c in MANY for x in CONTEXTS
-        for k in (1, 2, 3)
+        for hardware in ALL for setting in SETTINGS for c in MANY[::2] for x in CONTEXTS
+        for k in (1, 3)
     ]  # fmt: skip
     rows = [
         {name: value for name, value in one.items() if name != "goal"}
@@ -159,7 +160,7 @@ def test_more_acceptance_never_turns_on_into_off_over_the_large_grid() -> None:
     names = sorted({name for row in rows for name in row})
     found = predict_columns({n: [row.get(n, "") for row in rows] for n in names}, len(rows))
     orders = np.array([ORDER[word] for word in found["decision"]]).reshape(-1, LENGTHS)
-    assert len(asked) == 3 * 5_000
+    assert len(asked) == 2 * 2_500
     assert not any(found["error"])
     best = np.maximum.accumulate(orders, axis=1)
     lost = np.flatnonzero(((best == 2) & (orders == 0)).any(axis=1))
