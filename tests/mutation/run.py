@@ -119,7 +119,16 @@ ROOMS = {
     ),
     "explore": Room(("advisor/advice/explore/*.py",), ("tests/advice/explore",)),
     "lint": Room(("advisor/lint/*.py",), ("tests/lint",)),
-    "render": Room(("advisor/render/**/*.py",), ("tests/render", "tests/lint/test_validate.py")),
+    "render": Room(
+        ("advisor/render/**/*.py",),
+        (
+            "tests/render",
+            "tests/lint/test_validate.py",
+            "tests/advice/explore/test_[cs]*.py",
+            "tests/advice/explore/test_plan*.py",
+            "tests/readers/results/test_bench_run.py",
+        ),
+    ),
     "cli": Room(("advisor/cli/**/*.py", "advisor/__main__.py"), ("tests/cli",)),
     "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
 }
