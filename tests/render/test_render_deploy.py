@@ -293,10 +293,10 @@ def test_a_deployment_meets_a_platforms_list(name: str) -> None:
     deployment, pod = made["Deployment"]["spec"], made["Deployment"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     start, alive = container["startupProbe"], container["livenessProbe"]
-    longest = start["periodSeconds"] * start["failureThreshold"]
-    assert deployment["progressDeadlineSeconds"] > longest
-    assert alive["httpGet"] == start["httpGet"]
-    assert alive["periodSeconds"] * alive["failureThreshold"] >= 60  # not for a long step
+    longest, hangs = (one["periodSeconds"] * one["failureThreshold"] for one in (start, alive))
+    assert deployment["progressDeadlineSeconds"] > longest and hangs >= 60  # not for a long step
+    (port,) = made["Service"]["spec"]["ports"]
+    assert alive["httpGet"] == start["httpGet"] == {"path": "/health", "port": port["port"]}
     asked = container["resources"]["requests"]
     (shm,) = [one["emptyDir"] for one in pod["volumes"] if one["name"] == "shm"]
     sizes = [int(size.removesuffix("Gi")) for size in (asked["memory"], shm["sizeLimit"])]
@@ -304,11 +304,16 @@ def test_a_deployment_meets_a_platforms_list(name: str) -> None:
     (gpu,) = container["resources"]["limits"]
     assert {"key": gpu, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
     safe = container["securityContext"]
-    assert safe["allowPrivilegeEscalation"] is False
-    assert ("seccompProfile" in safe) == ("amd" not in name)
-    assert made["Service"]["spec"]["ports"][0]["name"] == "http"
-    counted = "annotations" in made["Deployment"]["spec"]["template"]["metadata"]
-    assert counted == name.startswith("vllm")  # the others count where they are told to
+    assert not safe["allowPrivilegeEscalation"] and ("seccompProfile" in safe) == (
+        "amd" not in name
+    )
+    assert (port["name"], port["targetPort"]) == ("http", port["port"])
+    counted = {"prometheus.io/scrape": "true", "prometheus.io/port": str(port["port"])}
+    label = {"app": made["Service"]["metadata"]["name"]}
+    assert deployment["template"]["metadata"] == {"labels": label} | (
+        {"annotations": counted} if name.startswith("vllm") else {}
+    )  # the others count where they are told to
+    assert made["Service"]["metadata"] == {"name": label["app"], "labels": label}
 
 
 # what a platform engineer asks of a file: the lines that meet it
