@@ -33,7 +33,7 @@ STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])
 _MOST = 32767  # of a 16 bit integer of the artefact
 _UNKNOWN = -32768  # stands for NaN
 # of a hash: a factor and a modulus, both prime
-_FACTOR, _PRIME = 1_000_003, 1_099_511_627_689
+_FACTOR, _PRIME = 1_000_003, 1_099_511_627_689  # pragma: no mutate
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from advisor.prediction import calibrated
 
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
-PIECE = 32768  # points computed at once in a large table
+PIECE = 32768  # points computed at once in a large table  # pragma: no mutate
 FAR = sourced(
     2,
     "numbers",

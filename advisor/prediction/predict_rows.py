@@ -22,7 +22,7 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import predict_table
 
-BATCH = 32768
+BATCH = 32768  # rows read at once  # pragma: no mutate
 SHOWN_NAMES = sourced(5, "names", "own choice: as much as a terminal shows at a glance", "chosen")
 UNKNOWN = "unknown"  # hardware of which nothing is known
 STANDARD_OUTPUT = Path("/dev/stdout")

@@ -252,11 +252,16 @@ class Number(NamedTuple):
 
 
 def numbers(folder: Path, room: Room) -> list[Number]:
-    """Every number that a module of the room names, or gives a class's field."""
+    """Every number that a module of the room names, or gives a class's field, but those that change
+    no answer, by mutmut's own mark behind them.
+    """
     found = []
     for path in files(room.modules, folder):
-        for top in ast.parse(path.read_text(encoding="utf-8")).body:
+        text = path.read_text(encoding="utf-8")
+        for top in ast.parse(text).body:
             if not isinstance(top, ast.Assign | ast.AnnAssign) or top.value is None:
+                continue
+            if "pragma: no mutate" in "".join(text.splitlines()[top.lineno - 1 : top.end_lineno]):
                 continue
             found += [
                 Number(path, node.lineno, node.col_offset, node.end_col_offset or 0)

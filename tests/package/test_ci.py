@@ -190,7 +190,9 @@ def test_every_module_is_in_a_room_whose_files_exist() -> None:
 def test_a_number_of_a_module_is_doubled(tmp_path: Path) -> None:
     module = tmp_path / "advisor" / "a.py"
     module.parent.mkdir()
-    module.write_text('É = "3"; LATE = (1.5, 0)\nON = True\ndef f():\n    return 7\n')
+    module.write_text(
+        'É = "3"; LATE = (1.5, 0)\nPIECE = 9  # pragma: no mutate\ndef f():\n    return 7\n'
+    )
     room = run.Room(("advisor/a.py",), ())
     made = []
     for number in run.numbers(tmp_path, room):
