@@ -15,8 +15,7 @@ from advisor.domain.nouns import Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays, imputation
 from advisor.perf.encoding import encode_plans
-from advisor.prediction import cell_pairs, estimates, neighbours, predict
-from advisor.prediction.decision import decide_one
+from advisor.prediction import cell_pairs, neighbours, predict
 
 Floats = npt.NDArray[np.float64]
 HERE = (0.0, 10.0, 1.0, 10.0, 0.0)
@@ -183,25 +182,6 @@ def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:
     keys = neighbours.cell_keys(points, full)
     assert len(set(keys[:3].tolist())) == 1
     assert keys[3] != keys[0]
-
-
-@pytest.mark.parametrize("k", [3, 8, 32])
-def test_lookup_on_general_text_is_not_on_where_all_measured_ones_lost(k: int) -> None:
-    card = {"hardware": "rtx3090", "engine": "llama-server", "concurrency": 1}
-    asked = card | {"model": "qwen3.6-35b-a3b", "quant": "q4_k_m", "workload": "mixed"}
-    facts = facts_for_request(Request(**asked))
-    plan = Plan(
-        engine="llama-server",
-        engine_version=facts.engine_version,
-        method="ngram",
-        k=k,
-        max_num_seqs=1,
-    )
-    found = estimates.estimate(facts, [plan])[0]
-    assert decide_one(found.tpot_ms.speedup.p50, found.p_gain) != "on"
-    points = encode_plans.from_plans(facts, [plan]).replace(metric=arrays.METRICS.index("tpot"))
-    model = predict.predict_points(points)  # before what is documented of such text is taken in
-    assert math.log(float(model.p90[0] / model.p10[0])) > 0.4
 
 
 def test_names_that_nobody_knows_share_no_cell() -> None:

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -129,10 +128,12 @@ def test_what_is_not_known_widens_the_interval() -> None:
 
 
 def test_a_card_that_is_not_known_counts_double_among_what_is_imputed() -> None:
-    changes: list[dict[str, str]] = [{}, {"hardware": ""}, {"concurrency": ""}, {"k": ""}]
-    points, _ = encode_rows.from_rows([ROW | change for change in changes])
+    names = ("hardware", "concurrency", "k", "quant", "gpu_count", "input_tokens")
+    row = ROW | {"gpu_count": "1"}
+    points, _ = encode_rows.from_rows([row, *(row | {name: ""} for name in names)])
     counts = count_imputed(points)
-    assert (counts[1:] - counts[0]).tolist() == [2.0, 1.0, 1.0]
+    assert (counts[1:] - counts[0]).tolist() == [2.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert (count_imputed(points.replace(total_params=np.nan, layers=np.nan)) - counts == 3.0).all()
 
 
 def test_seeds_lie_inside_their_intervals() -> None:
@@ -153,18 +154,6 @@ def test_measured_cells_are_called_measured() -> None:
     assert one(engine="custom", spec_method="dspark")["basis"] == "extrapolated"
     assert one(concurrency="12", k="4")["basis"] == "interpolated"
     assert one(concurrency="2048")["basis"] == one(hardware="", quant="")["basis"] == "extrapolated"
-
-
-def test_a_method_that_nobody_measured_rests_on_physics() -> None:
-    model = predict.load()
-    without = model.replace(
-        methods_seen=tuple(c for c in model.methods_seen if c != arrays.METHODS.index("dspark"))
-    )
-    (made,) = predict_table.predict_dicts(
-        [ROW | {"spec_method": "dspark"}], partial(predict_table.predict_columns, model=without)
-    )
-    assert made["basis"] == "physics"
-    assert one()["basis"] != "physics"
 
 
 def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
