@@ -1,16 +1,25 @@
-"""Every address gives the command line's answer: 200 random questions, reloaded."""
+"""Every address gives the command line's answer: 200 random questions, reloaded. So does the static
+copy, whose links lead somewhere and which loads nothing from elsewhere.
+"""
 
 import html
 import json
 import random
 import re
 import shlex
+from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 import pytest
 from cli.serve.client import argv as launch_words
 from cli_run import run
 from starlette.testclient import TestClient
+
+from advisor.cli.serve import answers, site
+from advisor.cli.serve import html as templates
+from advisor.cli.serve.launch import LaunchQuestion
+from advisor.knowledge.age import today
 
 pytestmark = pytest.mark.slow
 VALUES: dict[str, list[str]] = {
@@ -88,3 +97,102 @@ def test_the_command_that_a_page_shows_asks_the_same(page: TestClient) -> None:
     words = shlex.split(texts(page.get(f"/?{address}").text, "command-text"))
     ran = run(*words[1:], "--format", "json")
     assert json.loads(ran.out) == page.get(f"/api/recommend?{address}").json()
+
+
+# ---------------------------------------------------------------- the static copy
+
+NAMES = ("--hw", "gb10", "--hw", "DGX Spark", "--hw", "rtx3090",
+         "--model", "qwen3.6-35b-a3b", "--model", "deepseek-v3.2")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site") / "copy"
+    with patch.object(site, "LOADS", (1, 16)):  # half of them
+        ran = run("page", "--out", str(out), *NAMES)
+    assert ran.code == 0, ran.err
+    return out
+
+
+def test_every_link_leads_to_a_file(place: Path) -> None:
+    pages = sorted(place.rglob("*.html"))
+    assert len(pages) == 7
+    for page in pages:
+        for link in re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8")):
+            if link.startswith(("https://", "#")):
+                continue
+            assert not link.startswith("/"), f"{page.name}: {link} needs a server"
+            assert (page.parent / link).resolve().is_file(), f"{page.name}: {link}"
+
+
+def test_an_answer_of_the_copy_is_that_of_the_command_line(place: Path) -> None:
+    ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "json")
+    text = (place / "answers" / "qwen3.6-35b-a3b-gb10-16.html").read_text("utf-8")
+    launch = re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', text, re.S)
+    assert launch and launch_words(html.unescape(launch[1])) == launch_words(
+        json.loads(ran.out)["launch"]["text"]
+    )
+    compose = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "compose").out
+    assert compose in html.unescape(text)
+    assert "svg" in text and "data-load" not in text
+
+
+def test_what_does_not_run_has_no_page_but_a_reason(place: Path) -> None:
+    index = (place / "index.html").read_text("utf-8")
+    refused = re.findall(r'<span class="note" title="([^"]+)">does not run', index)
+    assert refused and all("does not fit" in why for why in refused)
+    assert not (place / "answers" / "deepseek-v3.2-gb10-1.html").exists()
+
+
+def test_a_folder_with_files_and_unknown_names_are_refused(place: Path, tmp_path: Path) -> None:
+    again = run("page", "--out", str(place), *NAMES)
+    assert again.code == 2 and "not empty" in again.err
+    ran = run("page", "--out", str(tmp_path / "new"), "--hw", "gb11")
+    assert ran.code == 2 and "did you mean" in ran.err and not (tmp_path / "new").exists()
+
+
+def test_several_gpus_and_quantisations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "copy"
+    monkeypatch.setattr(site, "LOADS", (4,))
+    ran = run("page", "--out", str(out), "--hw", "2x h100", "--hw", "h100",
+              "--model", "qwen3.6-27b", "--quant", "fp8", "--quant", "bf16")  # fmt: skip
+    assert ran.code == 0, ran.err
+    index = (out / "index.html").read_text("utf-8")
+    assert index.count("<h2") == 2 and index.count("2 × NVIDIA H100") == 2
+    for quant in ("fp8", "bf16"):
+        asked = ("recommend", "--hw", "2x h100", "--model", "qwen3.6-27b", "--quant", quant,
+                 "--concurrency", "4", "--format", "json")  # fmt: skip
+        told = json.loads(run(*asked).out)
+        text = (out / "answers" / f"qwen3.6-27b-{quant}-2x-h100-sxm-4.html").read_text("utf-8")
+        launch = re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', text, re.S)
+        assert launch and launch_words(html.unescape(launch[1])) == launch_words(
+            told["launch"]["text"]
+        )
+
+
+def test_the_gain_stands_also_where_the_answer_is_off() -> None:
+    question = LaunchQuestion(hw="h100", model="qwen3.6-27b", method="ngram")
+    advice = answers.advice(question.plain())
+    assert advice.decision == "off" and advice.estimate is not None
+    gain = f"{advice.estimate.output_tok_s.speedup.p50:.2f}×"
+    assert site._entry(site.Cell(question, "", advice))["gain"] == gain
+
+
+def test_the_copy_says_its_day_allows_nothing_from_elsewhere_and_can_be_filtered(
+    place: Path, page: TestClient
+) -> None:
+    for path in place.rglob("*.html"):
+        text = path.read_text("utf-8")
+        (policy,) = re.findall(r'http-equiv="content-security-policy" content="([^"]+)"', text)
+        parts = [part.split() for part in html.unescape(policy).split("; ")]
+        assert parts[0] == ["default-src", "'none'"]
+        assert {word for part in parts[1:] for word in part[1:]} == {"'self'", "file:"}
+        assert f"on {today()}, advisor" in text
+    index = (place / "index.html").read_text("utf-8")
+    assert re.search(r'<p class="field" hidden><label for="f-filter">', index)
+    assert "http-equiv" not in page.get("/").text  # a header says it there
+
+
+def test_every_file_of_templates_is_read() -> None:
+    folder = Path(templates.__file__).parent / "templates"
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(templates.AREAS)
