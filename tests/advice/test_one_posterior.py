@@ -9,6 +9,7 @@ from advisor import predict, recommend
 from advisor.domain.normal import Z10
 from advisor.prediction import documented
 from advisor.prediction.artefact import load
+from advisor.prediction.decision import decide_one
 from advisor.prediction.documented import Observed, move
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.intervals import posterior as split
@@ -112,3 +113,21 @@ def test_a_loss_that_was_measured_elsewhere_does_not_turn_the_sign() -> None:
     assert made.decision != "off" and made.gain.p50 > 1
     found = {f.code: f.effect for f in made.findings}
     assert found["SD426"] == "caution"
+
+
+@given(st.floats(0.2, 5), st.floats(0, 1))
+def test_the_rule(median: float, chance: float) -> None:
+    decision = decide_one(median, chance)
+    assert not (decision == "on" and median <= 1)
+    assert not (decision == "off" and chance >= 0.8)
+    assert decide_one(float("nan"), float("nan")) == "measure"
+
+
+@pytest.mark.parametrize("caution", [False, True])
+def test_a_caution_moves_the_middle_and_narrows_nothing(caution: bool) -> None:
+    found = prediction(1.2, 0.3)
+    moved = move(found, one_loss(0.6, 0.2, caution), load())
+    assert moved.p50[0] < found.p50[0]
+    before, after = (one.below[0] + one.above[0] for one in (found, moved))
+    assert after == pytest.approx(before) if caution else after < 0.95 * before
+    assert moved.p_gain[0] < found.p_gain[0]

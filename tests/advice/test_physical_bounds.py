@@ -3,13 +3,13 @@ road of every question.
 """
 
 import random
-from math import exp
+from math import ceil, exp
 from typing import Any
 
 import numpy as np
 import pytest
 
-from advisor import recommend
+from advisor import predict, recommend
 from advisor.advice.judge import candidate_plans
 from advisor.advice.recommend import check_request
 from advisor.advice.resolve import bare_facts
@@ -133,3 +133,13 @@ def test_two_tokens_gain_nothing_beside_a_server_that_caches(share: float) -> No
     answer = recommend(**asked, **load, output_spread=0.0, goal="tpot", what_if=False)
     estimate = answer.candidate and answer.estimate
     assert estimate is None or estimate.tpot_ms.speedup.p50 <= 1.001
+
+
+def test_no_answer_takes_less_than_its_steps() -> None:
+    """n tokens gain at most (n - 1) / ceil((n - 1) / (k + 1)), so that two gain nothing."""
+    rows = draw_rows(8_000, seed=12, tokens=(2, 64))
+    for row, told in zip(rows, predict(rows), strict=True):
+        after = int(row["output_tokens"]) - 1
+        assert told["error"] is None
+        assert told["speedup_p90"] <= after / ceil(after / (int(row["k"]) + 1)) + 1e-4, row
+        assert after > 1 or told["decision"] == "off", row

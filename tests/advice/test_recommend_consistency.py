@@ -267,3 +267,25 @@ def test_a_flag_that_the_release_renamed_is_refused_before_it_is_printed(
     monkeypatch.setattr(adapter.catalogue, "find", without)
     with pytest.raises(AdvisorError, match="has no --max-num-batched-tokens"):
         recommend(hardware="gb10", engine="vllm")
+
+
+@pytest.mark.parametrize("which", CROWDED)
+def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
+    """Where speculation leaves room for fewer requests, nothing was measured that could say
+    otherwise.
+    """
+    estimate = recommend(**QUESTIONS[which]).estimate
+    assert estimate.terms["requests_verify"] < estimate.terms["requests_base"]
+    assert (
+        estimate.tpot_ms.value >= 0.99 * estimate.terms["cycle_ms"] / estimate.accepted_length.p50
+    )
+
+
+def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
+    made = recommend(hardware="h200", concurrency=8, output_tokens=1)
+    assert made.decision == "off"
+    assert made.estimate.tpot_ms.speedup.p50 == 1 and made.estimate.output_tok_s.speedup.p90 <= 1
+    assert (made.gain.p50 > 1) == (made.estimate.p_gain > 0.5)
+    assert "ends with the prompt" in made.reasons[0].text and made.would_change == (
+        "answers of more than one token",
+    )

@@ -142,3 +142,25 @@ def test_a_goal_asks_for_the_chance_of_its_metric() -> None:
                 for plan in question.plans]  # fmt: skip
         told = [row["p_gain"] for row in predict(rows)]
         assert told == pytest.approx([one.p_gain for one in made], abs=1e-4), goal
+
+
+def width(row: dict[str, Any]) -> float:
+    """How far the ends of a row's 80 % interval are apart, a ratio."""
+    return float(row["speedup_p90"] / row["speedup_p10"])
+
+
+def test_a_blank_load_spans_what_is_usual() -> None:
+    """A row that does not say how many requests run is not answered as one of a single request."""
+    row = {"model": "qwen3.6-27b", "hardware": "h100", "engine": "vllm", "spec_method": "mtp"}
+    row |= {"k": "3", "input_tokens": "2048", "quant": "fp8"}
+    loads = ({"concurrency": "1"}, {"concurrency": "32"}, {})
+    few, many, blank = predict([row | {"gpu_count": "1"} | load for load in loads])
+    low, high = sorted((few["speedup_p50"], many["speedup_p50"]))
+    assert low <= blank["speedup_p50"] <= high
+    assert width(blank) > max(width(few), width(many))
+    # published: of a question the GPUs that are not said are one
+    one, four, unsaid = predict(
+        [row | {"concurrency": "4", "source_id": "published"} | gpus
+         for gpus in ({"gpu_count": "1"}, {"gpu_count": "4"}, {})]
+    )  # fmt: skip
+    assert width(unsaid) > max(width(one), width(four))

@@ -17,7 +17,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "knowledge, lint, domain": (5740, 3870), "lab": (4780, 3080), "other": (120, 70),
     "perf": (5860, 3170), "prediction, methods": (3620, 2080), "readers": (7730, 5580),
     "readers/results": (2770, 1630), "render": (4970, 2800), "rules": (9090, 4650),
-    "tests": (37220, 20530),
+    "tests": (37230, 20610),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,

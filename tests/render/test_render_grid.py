@@ -21,6 +21,8 @@ from advisor.engines import k_ranges
 from advisor.lint.validate import validate
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
+from advisor.render.deploy.compose import compose_yaml
+from advisor.render.deploy.k8s import deployment_yaml
 from advisor.render.deploy.ray import for_ray
 from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import FORMS, STARTS
@@ -252,3 +254,30 @@ def test_what_takes_one_k_only_says_so(changes: dict[str, str], says: str) -> No
     plan = answer().plan.model_copy(update=changes)
     with pytest.raises(AdvisorError, match=says):
         engines.get("sglang").to_launch(plan)
+
+
+def test_every_deployment_is_written_or_refused_with_a_reason() -> None:
+    compose_schema = published_schema()
+    refused = 0
+    for advice in answers():
+        try:
+            data = yaml.safe_load(compose_yaml(advice))
+        except AdvisorError as error:
+            assert str(error).startswith("a compose file cannot be written")
+            refused += 1
+            continue
+        compose_schema.validate(data)
+        documents = list(yaml.safe_load_all(deployment_yaml(advice)))
+        assert [d["kind"] for d in documents] == ["PersistentVolumeClaim", "Deployment", "Service"]
+        assert f":{serving.server(advice).port}/health" in str(data)
+    assert refused < len(answers())
+
+
+def published_schema() -> Any:
+    package = pytest.importorskip(
+        "check_jsonschema", reason="no check-jsonschema, with compose's schema; .ci/run has it"
+    )
+    text = (Path(package.__file__).parent / "builtin_schemas/vendor/compose-spec.json").read_text(
+        encoding="utf-8"
+    )
+    return jsonschema.Draft7Validator(json.loads(text))
