@@ -84,10 +84,8 @@ def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
     bare["sysctl -n machdep.cpu.brand_string"] = "Apple M4 Max\n"
     bare["sysctl -n hw.memsize"] = str(64 * 1024**3)
     hw, count = detect()
-    assert (hw.id, count) == ("apple-m4-max", 1)
-    assert (
-        hw.memory_gb is not None and hw.memory_gb.value == 64 and hw.memory_gb.status == "measured"
-    )
+    memory = hw.memory_gb and (hw.memory_gb.value, hw.memory_gb.status)
+    assert (hw.id, count, memory) == ("apple-m4-max", 1, (64, "measured"))
 
 
 @pytest.mark.parametrize(

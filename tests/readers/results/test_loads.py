@@ -107,10 +107,12 @@ def test_a_plan_takes_all_of_them(tmp_path: Path) -> None:
 def test_files_of_before_these_loads_go_on(tmp_path: Path) -> None:
     old = Header(arm="off", seed=1, concurrency=1, requests=2, input_tokens=1, output_tokens=1,
                  workload="chat", date="2026-11-01", prompts_sha256="0")  # fmt: skip
-    names = ("turns", "prefix_share", "request_rate", "max_ttft_ms", "max_tpot_ms")
+    names = {"turns", "prefix_share", "request_rate", "max_ttft_ms", "max_tpot_ms"}
     path = tmp_path / "off.jsonl"
-    path.write_text(old.model_dump_json(exclude=set(names)) + "\n")
-    assert load.resume(path, old) == (set(), 0)
+    path.write_text(old.model_dump_json(exclude=names) + "\n")
+    assert load.resume(path, old.model_copy(update={"date": "2026-11-02"})) == (set(), 0)
+    with pytest.raises(load.AdvisorError, match=r"off\.jsonl is of another run \(seed differ\)"):
+        load.resume(path, old.model_copy(update={"seed": 2}))
 
 
 # ---------------------------------------------------------------- quality of answers
