@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -9,12 +10,14 @@ from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
 from advisor.cli.validate import context_of
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, Plan
 from advisor.knowledge import detect, store
+from advisor.lint import compare
 from advisor.lint.report import Change
 from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_sarif
 from advisor.render.findings.json_out import report_json, validate_schema
+from tests.tables import load_yaml
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 REMOVED = "llama-server -m /models/Qwen3.5-27B-Q4_K_M.gguf --draft-max 8\n"
@@ -120,6 +123,21 @@ def test_a_change_compares_speeds_not_speed_ups() -> None:
     # at one load each request's rate and its time a token are one thing
     rate, time = (dict(plain.ratios)[name] for name in ("output_tok_s", "tpot"))
     assert rate > 1 and time == pytest.approx(rate, rel=0.1)
+
+
+CHANGES = load_yaml(Path(__file__).with_name("changes.yaml"))
+
+
+@pytest.mark.parametrize("case", CHANGES["words"])
+def test_a_change_in_words(case: dict[str, Any]) -> None:
+    assert Change(**case["change"]).lines == [case["line"]]
+
+
+@pytest.mark.parametrize(("present", "wanted", "fields"), CHANGES["fields"])
+def test_what_differs_in_what_matters(present: Any, wanted: Any, fields: list[list[Any]]) -> None:
+    extra = {"extra": tuple(map(tuple, present.get("extra", ())))}
+    plans = (Plan(engine="vllm", **row) for row in (present | extra, wanted))
+    assert [list(field) for field in compare._fields(*plans)] == fields
 
 
 def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None:
