@@ -34,7 +34,7 @@ SPILL = sourced(
     "measured",
 )
 SPILLS_FROM = sourced(0.02, "probability", "below it an overflow moves no second digit", "derived")
-HALVINGS = 20  # of a median
+HALVINGS = 20  # of a median: to 1e-6 of the gap  # pragma: no mutate
 LEAST_GAP = 0.005  # log ratio below which two states are one
 
 

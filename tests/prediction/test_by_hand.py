@@ -389,9 +389,7 @@ def test_policies_and_units_are_those_that_are_written() -> None:
 
 
 def test_rows_that_do_not_fit_and_names_that_nobody_knows(tmp_path: Path) -> None:
-    """100 B parameters are 25 GB at the least bits that are served, which 24 GB lack and 26 have;
-    of a table's strange names five are shown.
-    """
+    """100 B parameters in the least bits, 2, are 25 GB; of strange names five are shown."""
     card = {"total_params": 1e11, "quant_bits": np.nan, "gpus": 1.0}
     large = points({}, {}).replace(memory_bytes=np.array([24e9, 26e9]), **card)
     rows = "".join(f"qwen3.6-27b,mtp,2,no-card-{n}\n" for n in range(7))
@@ -399,8 +397,10 @@ def test_rows_that_do_not_fit_and_names_that_nobody_knows(tmp_path: Path) -> Non
     done = predict_rows.predict_rows(tmp_path / "in.csv", tmp_path / "out.csv")
     told = (*predict_table.overflow(large).tolist(), done.rows, len(done.strange))
     assert told == (True, False, 7, 5)
-    numbers = predict_table.predict_dicts([ROW])[0]
-    assert all(round(numbers[name], 4) == numbers[name] for name in predict_table.NUMBERS)
+    numbers, blank = predict_table.predict_dicts([ROW, ROW | {"temperature": None}])
+    assert blank == {
+        name: round(x, 4) if isinstance(x, float) else x for name, x in numbers.items()
+    }
 
 
 # ---------------------------------------------------------------- files
