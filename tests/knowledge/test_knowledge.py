@@ -374,8 +374,6 @@ def test_all_listed_hardware_has_an_architecture() -> None:
         assert architecture(hardware.gpu_family or hardware.arch)
 
 
-# ---------------------------------------------------------------- age
-
 FACTS = Path(__file__).parents[2] / "knowledge"
 ASK = ("recommend", "--hw", "gb10")
 
