@@ -174,9 +174,6 @@ def test_more_acceptance_never_turns_on_into_off_over_the_large_grid() -> None:
     assert (orders.max(axis=1) == 2).mean() > 0.3, "accepting all of it gains often"
 
 
-# ---------------------------------------------------------------- a first token that comes late
-
-
 def test_tokens_are_paid_from_one_growth_of_the_wait_to_another() -> None:
     first = np.array([1.2, 1.0, 1 / LATE[0], 1 / np.sqrt(LATE[0] * LATE[1]), 1 / LATE[1], 0.01])
     paid = token_wait(np.zeros(6, dtype=bool), first)

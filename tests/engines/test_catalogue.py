@@ -196,9 +196,6 @@ def test_a_tokenizer_mode_is_written_where_the_release_has_it() -> None:
         recommend(**asked, engine_version="0.19.1", what_if=False)
 
 
-# ---------------------------------------------------------------- habits
-
-
 @pytest.mark.parametrize(("engine", "port"), [("vllm", 8000), ("sglang", 30000),
                                               ("llama-server", 8080)])  # fmt: skip
 def test_ports_are_those_of_the_documentation(engine: str, port: int) -> None:

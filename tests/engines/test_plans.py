@@ -221,9 +221,6 @@ def test_a_negative_number_stands_alone_and_a_dash_does_not() -> None:
     assert adapter.argv(launch)[-5:] == (*numbers, "--tokenizer=-x")
 
 
-# ---------------------------------------------------------------- what is read
-
-
 def read(engine: str, text: str, version: str | None = None, **env: str) -> Launch:
     variables = [EnvVar(name=name, value=value) for name, value in env.items()]
     return engines.get(engine).read(
@@ -311,9 +308,6 @@ def test_dotted_keys_join_one_object() -> None:
     rows += [(f"{name}.key1", "value1"), (f"{name}.key2.key4", "2"), ("--seed", "1")]
     merged = {"key1": "value1", "key2": {"key3": 1, "key4": 2}}
     assert speculative_config(rows) == (merged, [("--seed", "1")])
-
-
-# ---------------------------------------------------------------- whatever stands there
 
 
 def spellings(name: str) -> list[str]:

@@ -151,8 +151,6 @@ def test_what_is_no_sweep_is_refused(tmp_path: Path, entry: dict[str, Any], mess
         step_cost.read_sweep(sweep_file(tmp_path, entry))
 
 
-# ---------------------------------------------------------------- rows of published points
-
 RAW = m.measurements_dir() / "raw"
 
 SETTING = {"model": "qwen3.6-35b-a3b", "quant": "fp8", "prefix_caching": False,

@@ -144,8 +144,6 @@ def test_an_exam_stays_mended(table: list[dict[str, Any]], field: str, least: fl
     share([one for one in told if one.row["fatal"] or field != "error"], field, least)
 
 
-# ---------------------------------------------------------------- slips in real files
-
 HERE = Path(__file__).parents[1]
 FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glob("case-*"))
 OTHERS = {"--max-model-len": "--ctx-size", "--gpu-memory-utilization": "--mem-fraction-static",

@@ -127,8 +127,6 @@ def test_a_stated_length_is_believed_within_its_noise() -> None:
     assert left[0] ** 2 == pytest.approx(kept, rel=0.02)
 
 
-# ---------------------------------------------------------------- stated
-
 SETUPS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10"},
     {"hardware": "gb10", "concurrency": 16, "goal": "throughput"},
@@ -237,8 +235,6 @@ def test_speed_follows_the_tokens_that_are_accepted(setup: dict[str, str], k: in
     assert (grows > -0.01).all()
     assert (grows < np.diff(np.log(lengths)) + 0.02).all(), grows.max()
 
-
-# ---------------------------------------------------------------- whole steps
 
 MACHINES = (("gb10", "vllm"), ("h100", "vllm"), ("h100", "sglang"), ("rtx3090", "llama-server"),
             ("m3-ultra", "llama-server"), ("mi300x", "vllm"), ("h200", "sglang"))  # fmt: skip

@@ -163,8 +163,6 @@ def test_one_row_far_off_leaves_its_rig_trusted() -> None:
     assert fitting.rig_trust(miss, np.zeros(4, dtype=np.int64)).min() > 0.99
 
 
-# ---------------------------------------------------------------- mechanisms of a build
-
 SERIAL = {
     "hardware": "rtx3090", "model": "qwen3.8-27b", "quant": "awq-int4", "engine": "vllm",
     "spec_method": "mtp", "k": "3", "concurrency": "1", "context_depth": "65536",

@@ -93,8 +93,6 @@ def test_a_head_that_is_not_known_to_exist_is_measured(model: str) -> None:
     )
 
 
-# ---------------------------------------------------------------- many rows
-
 MODELS = {
     "qwen3.6-35b-a3b": ("fp8", "bf16", "nvfp4"), "qwen3.6-27b": ("fp8", "bf16"),
     "qwen3-8b": ("bf16",), "llama-3.3-70b-instruct": ("fp8", "awq"), "gpt-oss-120b": ("mxfp4",),

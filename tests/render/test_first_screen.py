@@ -150,9 +150,6 @@ def test_no_sign_where_it_is_not_predictable() -> None:
             assert not re.search(r"[\d.]+x", quiet_line(advice))
 
 
-# ---------------------------------------------------------------- the second line
-
-
 def screen(advice: Advice, width: int = 80) -> str:
     return " ".join(advice_text(advice, Paper(width)).split())
 

@@ -143,8 +143,6 @@ def test_every_values_file_is_accepted_by_the_schema_of_its_chart() -> None:
     assert written == 10
 
 
-# ---------------------------------------------------------------- a k per batch size
-
 SCHEDULE = ((1, 4, 3), (5, 16, 1))
 STEPS = {"1": {"candidate_steps": [3]}, "5": {"candidate_steps": [1]}}
 HERE = [form for form in STARTS if "sglang" in FORMS[form].engines]

@@ -279,8 +279,6 @@ def test_the_environment_is_told_apart(capsys: pytest.CaptureFixture[str]) -> No
     assert "set first: A='b c'\n" in capsys.readouterr().err and "b c" not in text
 
 
-# ---------------------------------------------------------------- reports
-
 CORPUS = sorted(Path(__file__).parents[1].glob("corpus/case-*"))[::3]
 HYBRID = (
     "docker run --gpus all --ipc=host vllm/vllm-openai:v0.28.0 --model Qwen/Qwen3.8-27B-FP8 "

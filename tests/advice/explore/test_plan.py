@@ -167,8 +167,6 @@ def test_units_of_objectives() -> None:
     assert (work.max_tpot_ms, work.max_ttft_ms) == (50.0, 2000.0)
 
 
-# ---------------------------------------------------------------- the page of these commands
-
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "explore.md").read_text()
 SHELL = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.S))

@@ -183,8 +183,6 @@ def test_a_release_that_changes_no_estimate_is_not_said_to_matter() -> None:
     assert said == same
 
 
-# ---------------------------------------------------------------- forms
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -99,8 +99,6 @@ def test_the_command_that_a_page_shows_asks_the_same(page: TestClient) -> None:
     assert json.loads(ran.out) == page.get(f"/api/recommend?{address}").json()
 
 
-# ---------------------------------------------------------------- the static copy
-
 NAMES = ("--hw", "gb10", "--hw", "DGX Spark", "--hw", "rtx3090",
          "--model", "qwen3.6-35b-a3b", "--model", "deepseek-v3.2")  # fmt: skip
 

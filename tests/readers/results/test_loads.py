@@ -115,8 +115,6 @@ def test_files_of_before_these_loads_go_on(tmp_path: Path) -> None:
         load.resume(path, old.model_copy(update={"seed": 2}))
 
 
-# ---------------------------------------------------------------- quality of answers
-
 Message = dict[str, Any]
 TASKS = {task.prompt: task for task in quality.tasks()}
 ARMS = (("off", QUICK), ("on", {**QUICK, "k": 2, "rates": (0.75, 0.53)}))
