@@ -116,8 +116,7 @@ class Adapter(LaunchReader):
         )
 
     def _write_fields(self, plan: Plan, version: str | None) -> list[tuple[str, str | None]]:
-        given = {name for name, _ in plan.extra}
-        rows = []
+        given, rows = {name for name, _ in plan.extra}, []
         for name, field in self.FIELDS.items():
             value = getattr(plan, field.noun)
             if value is None or value == field.skip or name in given:

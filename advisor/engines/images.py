@@ -11,6 +11,7 @@ _OFFICIAL: tuple[tuple[Engine, str], ...] = (
     ("sglang", r"(?:^|/)lmsysorg/sglang(?:-[a-z0-9]+)*$"),
     ("llama-server", r"(?:^|/)(?:ggml-org|ggerganov)/llama\.cpp$"),
 )
+PRODUCTS = lazy_re(r"ai-dynamo/|runpod/|(^|/)llm-d|kserve/|aibrix|kaito")  # with own releases
 _PATTERNS = tuple((engine, lazy_re(pattern)) for engine, pattern in _OFFICIAL)
 
 
@@ -26,7 +27,9 @@ def split_image(image: str) -> tuple[str, str | None]:
 def official_engine(image: str) -> Engine | None:
     """The engine of which the image, or its mirror, is the project's own; else None."""
     name, _ = split_image(image.lower())
-    return next((engine for engine, pattern in _PATTERNS if pattern.search(name)), None)
+    return (
+        None if PRODUCTS.search(name) else next((e for e, p in _PATTERNS if p.search(name)), None)
+    )
 
 
 def is_official(image: str) -> bool:

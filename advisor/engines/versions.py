@@ -40,7 +40,8 @@ def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> V
         return _unread(f"'{asked}' pins no {engine} release")
     base, post, pre, rest = found.groups()
     if pre or (rest and _UNFIXED.search(rest)):
-        return _unread(f"'{asked}' is a pre-release or development build, not a {engine} release")
+        note, old = "is a pre-release or development build, not a", parts(base) < parts(versions[0])
+        return VersionMatch(None, False, f"'{asked}' {note} {engine} release", too_old=old)
     if base in versions:
         return VersionMatch(base, True, f"{asked} is read as {engine} {base}" if post else "")
     return _neighbour(engine, versions, asked, parts(base))

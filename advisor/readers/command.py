@@ -219,7 +219,6 @@ _OPERATORS = ("&&", "||", ";", "|", "2>&1", ">", ">>", "&", "&>")
 
 
 def _script_of(words: list[Mapped], i: int) -> Mapped | None:
-    """The text after `bash -c`, `sh -lc`, `busybox sh -ec`."""
     for j in range(i + 1, min(i + 8, len(words))):
         text = words[j].text
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", text) and j + 1 < len(words):

@@ -78,16 +78,14 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     first = words[0].text if words and around.kind in ("compose", "kubernetes") else ""
     if " " in first and "\n" not in first and ENGINE_TEXT.match(first):  # which no shell splits
         words = [*_split_item(words[0], reading), *words[1:]]
-    before = len(reading.found)
-    scope = Scope.inside(env)
+    before, scope = len(reading.found), Scope.inside(env)
     if words and reading.command(words, env, scope=scope, around=around, at=at, depth=depth):
         if not ran.entrypoint and len(reading.found) == before + 1:
             _check_serve(around, words, reading)
         return True
     if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False
-    given = list(ran.args)
-    image = around.image_text()
+    given, image = list(ran.args), around.image_text()
     engine: str | None = engine_of_image(image) if image else None
     dashed = bool(given) and given[0].text.startswith("-")
     if engine is None and not ran.entrypoint and (image or dashed):
@@ -134,7 +132,6 @@ def check_tag(around: Surroundings, reading: Reading) -> None:
 
 
 def _split_item(item: Mapped, reading: Reading) -> list[Mapped]:
-    """The words of such an item, which is noted."""
     words, place, text = split_words(item), item.span(), reading.source.text
     said = f"the container looks for a program called '{item.text[:60]}'"
     quote = text[place[0] - 1 : place[0]] if place else ""
@@ -147,7 +144,6 @@ def _split_item(item: Mapped, reading: Reading) -> list[Mapped]:
 
 
 def _check_serve(around: Surroundings, words: list[Mapped], reading: Reading) -> None:
-    """`vllm serve` given to an image that starts it itself."""
     name = around.image_text()
     if [word.text for word in words[:2]] != ["vllm", "serve"] or not is_official(name):
         return

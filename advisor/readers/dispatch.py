@@ -137,7 +137,7 @@ def _by_content(text: str, first: str) -> str:
     ):
         return "batch"
     if (
-        re.search(r"`[ \t]*\r?$", text, re.M)
+        re.search(r"[ \t]`[ \t]*\r?$", text, re.M)
         and re.search(r"^\s*(&|\$\w+|[\w./\\-]+)", first)
         and not _FENCE.search(text)
     ):

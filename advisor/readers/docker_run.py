@@ -36,7 +36,7 @@ def docker_run(
     j += 1
     while j < len(words) and (words[j].text.startswith("-") or _is_open(words[j])):
         name = words[j].text.partition("=")[0]
-        if base_name(words[i]) == "docker" and name.startswith("--"):
+        if base_name(words[i]) == "docker" and re.fullmatch(r"--[\w-]+", name):
             meant = misspelt_key(name[2:], "docker run")
             if meant is not None:
                 note_key(name[2:], meant, "docker run", words[j].first() + 2, reading)

@@ -105,9 +105,11 @@ def is_ik(found: EngineCommand) -> bool:
 
 def key_of(found: EngineCommand) -> tuple[object, ...]:
     """Return what makes two findings of the same command equal."""
+    image = found.around.image if found.around is not None else None
     return (
         found.engine,
         found.at,
+        image and image.first(),  # two services may share a command
         tuple(word.text for word in found.words),
         tuple(key.text for key, _ in found.pairs),
     )

@@ -124,7 +124,6 @@ def _parts(item: Node, reading: Reading) -> list[Node]:
 
 
 def _note_item(item: Node, parts: list[Node], tool: str, reading: Reading) -> None:
-    """Note an argument that YAML takes for something else than text; one part gets quotes."""
     text = reading.source.text
     written = [text[part.start : part.end] for part in parts]
     kind = {"map": "a mapping", "seq": "a list"}.get(item.kind, "no text")
@@ -225,7 +224,7 @@ class Checker:
         truth = plain and truths.fullmatch(text) is not None
         for kind in kinds:
             mode, _, table = kind.partition(":")
-            if table:
+            if table and mode[0] != "[":
                 self._word(key, node, table, only_near=mode == "near")
                 return
             if kind in _FORMATS:
@@ -265,11 +264,10 @@ class Checker:
         """A value of another kind; a number where text must stand gets quotes."""
         wanted = kinds[1] if kinds[0] == "null" else kinds[0]
         what = _SPOKEN.get(wanted, "a list" if wanted.startswith("[") else "a mapping")
-        said = f"{key} takes {what} for {self.tool}, not {is_now}"
-        meant = None
+        said, meant = f"{key} takes {what} for {self.tool}, not {is_now}", None
         if node.kind == "scalar" and "text" in kinds:
             meant = f'"{node.text}"'
-        elif node.kind == "scalar" and "[text]" in kinds:
+        elif node.kind == "scalar" and any(one.startswith(("[text", "[near:")) for one in kinds):
             meant = f"[{node.text}]"
         elif "int" in kinds and (number := _SECONDS.fullmatch(node.text)):
             meant = number[1]
@@ -279,7 +277,6 @@ class Checker:
             self.reading.slip(said, node.start, text=f"{key} as {what}")
 
     def _slip(self, said: str, node: Node, meant: str) -> None:
-        """Note a scalar, within its quotes, that something else is meant for."""
         start, end = node.text_map.span() or (node.start, None)
         self.reading.slip(said, start, end, meant)
 

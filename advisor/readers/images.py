@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from advisor.domain.nouns import Engine, Flag, Launch
 from advisor.domain.patterns import lazy_re
-from advisor.engines.images import official_engine, split_image
+from advisor.engines.images import PRODUCTS, official_engine, split_image
 from advisor.engines.names import answer, row
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
@@ -26,7 +26,6 @@ _OTHERS = lazy_re(
 
 # which have images of other programs too: vllm-project/semantic-router
 _PROJECTS = lazy_re(r"(?<![^/])(?:vllm|sgl)-project/")
-_PRODUCTS = lazy_re(r"ai-dynamo/|runpod/|(^|/)llm-d|kserve/|aibrix|kaito")  # with own releases
 _BUILD = lazy_re(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
 
@@ -66,7 +65,7 @@ def counts_for(image: str, engine: str) -> bool:
     named = engine_of_image(name)
     return (
         named == engine or (named, engine) == ("llama-server", "ik_llama.cpp")
-    ) and not _PRODUCTS.search(name)
+    ) and not PRODUCTS.search(name)
 
 
 def version_in(tag: str | None) -> str | None:

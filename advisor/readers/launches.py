@@ -30,6 +30,7 @@ _MODEL_NAME = lazy_re(
 )
 # A word that means nothing but as a key: long, of small and large letters and digits.
 _MIXED = lazy_re(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=-]{16,200}")
+_FOLDER = lazy_re(r"[~.]?(?:[/\\][\w.-]+)*?[/\\][\w.-]*?(b\d{4,6})[/\\]")  # of a build
 _MONTH = lazy_re(r"(\d\d\.\d\d)-py\d")
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 _ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
@@ -132,8 +133,7 @@ class LaunchMaker:
 
     def _tokens(self, found: EngineCommand, adapter: Adapter, notes: list[str]) -> list[Token]:
         tokens: list[Token] = []
-        near = found.at
-        hide = False
+        near, hide = found.at, False
         for number, word in enumerate(found.words):
             first = word.first()
             at = first if first >= 0 else near
@@ -146,8 +146,7 @@ class LaunchMaker:
             token = self._token(word, at)
             name, equals, value = token.text.partition("=")
             option = name.startswith("-")
-            hide = hide and not option
-            secret = option and is_secret_flag(name)
+            hide, secret = hide and not option, option and is_secret_flag(name)
             if hide or (equals and secret):
                 self.redactor.learn(token.text if hide else value)
                 shown = HIDDEN if hide else f"{name}={HIDDEN}"
@@ -179,9 +178,9 @@ class LaunchMaker:
         """Whether an unset variable stands where options do, not where a value does."""
         text = found.words[number].text
         alone = text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1
-        if not alone and text not in ("...", "\u2026"):
+        if not alone and text not in ("...", "\u2026", "$@"):
             return False
-        if text[1:2] in ("@", "*"):
+        if text[1:2] in ("@", "*") or "[@]" in text:
             return True
         before = found.words[number - 1].text if number else ""
         if not number:
@@ -206,7 +205,6 @@ class LaunchMaker:
         )  # fmt: skip
 
     def _assignment(self, name: str, item: EnvItem, value: tuple[int, int] | None) -> Span | None:
-        """The span of NAME=value where both stand together in the file."""
         text = self.source.text
         if item.at < 0 or value is None or not text.startswith(name, item.at):
             return None
@@ -222,6 +220,9 @@ class LaunchMaker:
         tag = split_image(image)[1] if counts else None
         told = self.version if isinstance(self.version, str) else None
         version = told or _month(image, tag, found.engine) or version_in(tag)
+        if version is None and gguf_engine(found.engine) and found.at >= 0:
+            folder = _FOLDER.match(self.source.text, found.at)
+            version = folder and folder[1]
         if version is None or version in ("latest", "nightly", "main", "dev"):
             if found.engine not in self.said:  # looked for once a file
                 self.said[found.engine] = version_in_text(self.source.text, found.engine)

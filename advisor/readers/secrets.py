@@ -166,7 +166,6 @@ def _telling_word(word: str) -> str:
 
 
 def _is_secret_name(name: str) -> bool:
-    """Whether a variable, key, flag or header of this name holds a secret."""
     words = _words(name)
     while words and words[-1].isdigit():
         words.pop()

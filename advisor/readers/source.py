@@ -67,8 +67,7 @@ def decode(data: bytes, name: str) -> SourceText:
             raise AdvisorError(f"{printable(name)}: {why}") from None
         encoding, text = "latin-1", data.decode("latin-1")
         notes = ("the file is not UTF-8; it was read as Latin-1",)
-    head = text[:4096]
-    problem = number_problem(text)
+    head, problem = text[:4096], number_problem(text)
     if "\x00" in text or (_CONTROL.search(head) and _looks_binary(head.encode("utf-8", "replace"))):
         problem = "is a binary file; name a configuration in text form"
     if problem:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 
+from advisor.domain.launches import SPECULATION
 from advisor.domain.nouns import Case, Finding, Fix, Flag, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
@@ -173,8 +174,7 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
     severity, message = hit.severity or usual or found.severity, hit.message
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
-    row = hit.row or {}
-    pinned = not found.versioned or is_version_pinned(case)
+    row, pinned = hit.row or {}, not found.versioned or is_version_pinned(case)
     met = within(case, documented.since, documented.until) if documented and not pinned else None
     unnamed = release(case) is None and catalogue_speaks(case)
     if not pinned and not (met and unnamed):
@@ -193,6 +193,8 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
     flags = (PLACES[one](case) if one in PLACES else case.flag(one) for one in found.at)
     place = hit.flag or next(filter(None, flags), None)
     flag = place if isinstance(place, Flag) else None
+    if (found.speculative or found.row.methods) and case.open_value(*SPECULATION):
+        severity = "info"  # a variable names the method, and it may be another
     return Finding(
         code=found.code,
         severity=severity,

@@ -190,8 +190,7 @@ def rule(
         decisive = severity == "error" if decides is None else decides
         speaks_on = tuple(one for word in names(engines) for one in GROUPS.get(word, (word,)))
         row = RuleRow(code, slug, severity, speaks_on, module=module, decides=decisive, **asked)
-        pinned = versioned or bool(defect)
-        place = names(at)
+        pinned, place = versioned or bool(defect), names(at)
         DECLARED[code] = Rule(*row[:6], sources, pinned, defect, unsure, place, row, function, doc)
         return DECLARED[code]
 
@@ -311,8 +310,7 @@ def parse_doc(doc: str) -> Text:
     ends = [*(head.start() for head in heads[1:]), len(body)]
     parts: dict[str, Example] = {}
     for head, end in zip(heads, ends, strict=True):
-        inner = body[head.end() : end]
-        literal = body[head.end() - 1] == "\n"
+        inner, literal = body[head.end() : end], body[head.end() - 1] == "\n"
         text = inspect.cleandoc("\n" + inner).strip() if literal else " ".join(inner.split())
         settings = (head[2] or "").replace(" ", "").split(",")
         parts[head[1]] = Example(text, dict(one.split("=", 1) for one in settings if one))

@@ -74,8 +74,7 @@ def read(
     config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(nouns of a Plan, other keys). A missing k is 1 for MTP, else unknown (0)."""
-    method = method_of(config, model, own_mtp)
-    left = dict(config)
+    method, left = method_of(config, model, own_mtp), dict(config)
     word = left.pop("method", None)
     if method == "ngram" and word not in (None, "ngram"):
         left["method"] = word

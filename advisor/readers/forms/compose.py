@@ -1,5 +1,6 @@
 """docker-compose files: services, interpolation, anchors, `extends`."""
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.devices import ask_devices
 from advisor.readers.docker_run import set_option
@@ -18,14 +19,23 @@ _OPTIONS = {
     "volumes": "--volume", "tmpfs": "--tmpfs",
 }  # fmt: skip
 
+_VOLUME = lazy_re(r"([A-Za-z0-9][\w.-]*):/")
+
 
 def read_compose(document: Node, reading: Reading) -> None:
     """Every service that starts an engine."""
     reading.form = "compose"
     services = document.get("services")
+    volumes = {name.text for name, _ in document.get("volumes").entries()}
     for key, service in services.entries():
         if service.kind == "map" and reading.step():
             _read_service(key, service, services, reading)
+            whole = service.get("image") and not document.get("include")
+            for item in service.get("volumes").items if whole else ():
+                named = _VOLUME.match(item.text) if item.kind == "scalar" else None
+                if named is not None and named[1] not in volumes:
+                    said = f"docker compose knows no volume '{named[1]}': no volumes: has it"
+                    reading.slip(said, item.start, text=f"'{named[1]}: {{}}' under volumes:")
             for device in service.path("deploy.resources.reservations.devices").items:
                 both = device.get("count") and device.get("device_ids")
                 lacks = device.get("driver").text != "cdi" and not device.get("capabilities")

@@ -42,8 +42,7 @@ def read_dockerfile(reading: Reading) -> None:
         elif word in ("ENV", "ARG"):
             _set_variables(ran.env, scope, interpolate(value, scope))
         else:
-            words = _command(value, word, reading)
-            at = value.first()
+            words, at = _command(value, word, reading), value.first()
             if word == "CMD":
                 ran.args = words
             else:

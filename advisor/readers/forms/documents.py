@@ -76,8 +76,7 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
     if not starts and not _SIGNS.search(text.text):
         return
     text = placeholders_to_holes(text)
-    form = form_of(name, text.text)
-    kept = reading.form
+    form, kept = form_of(name, text.text), reading.form
     if form != "script":
         _read_copy(form, text, reading)
     elif starts:

@@ -204,7 +204,6 @@ def _read_production_stack(node: Node, config: Node, reading: Reading, kind: str
 
 
 def _read_data(data: Node, reading: Reading) -> None:
-    """Configurations that a ConfigMap carries as text: llama-swap, presets, scripts."""
     for key, value in data.entries():
         if value.kind == "scalar" and "\n" in value.text:
             reading.inside(value.text_map, 1, key.text)

@@ -185,8 +185,7 @@ def _read_line(line: Mapped, names: dict[str, Mapped], env: Env, reading: Readin
             words = words[1:]
         if words and (lead := _LEAD.match(words[0].text)):
             words[0] = words[0].part(lead.end(), len(words[0]))
-        start = after
-        before = len(reading.found)
+        start, before = after, len(reading.found)
         starts = words and (reading.form == "batch" or _starts(words))
         if starts and reading.spend(1 + len(words) // 50):
             read_command(words, reading, env, at=line.first())

@@ -57,7 +57,6 @@ def read_llama_swap(models: Node, shared: Node, reading: Reading) -> None:
 
 
 def _macros(node: Node) -> dict[str, Mapped]:
-    """Macros as a mapping, or as an ordered list of mappings with one entry."""
     pairs = [pair for one in (node, *node.items) for pair in one.entries()]
     return {key.text: value.text_map for key, value in pairs if value.kind == "scalar"}
 

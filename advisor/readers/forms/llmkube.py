@@ -65,7 +65,6 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
 
 
 def _model_words(spec: Node, engine: str) -> list[Mapped]:
-    """Model options from a Model document: source and file, GPU layers."""
     files, layers = spec.get("files").items, spec.path("hardware.gpu.layers")
     words = repository(spec.get("source"))
     if not gguf_engine(engine):
@@ -78,7 +77,6 @@ def _model_words(spec: Node, engine: str) -> list[Mapped]:
 
 
 def _speculation_words(node: Node, engine: str) -> list[Mapped]:
-    """LLMKube's `speculative` block of vLLM, and `speculativeDecoding` of llama.cpp."""
     if node.get("enabled").truth is False:
         return []
     fields = [(k, v) for k, v in node.entries() if k.text != "enabled" and v.kind == "scalar"]
@@ -105,8 +103,7 @@ def option_words(key: Node, value: Node, engine: str) -> list[Mapped]:
     """A camelCase field as an engine's option, if the engine has one of that name."""
     flag = _LLAMA.get(key.text) if gguf_engine(engine) else None
     flag = flag or (_SLOTS.get(engine) if key.text == "parallelSlots" else None)
-    flag = flag or "--" + _kebab(key.text)
-    catalogue = engines.get(engine).catalogue
+    flag, catalogue = flag or "--" + _kebab(key.text), engines.get(engine).catalogue
     option = catalogue.find(flag, None)
     if option is None or value.is_null:
         return []

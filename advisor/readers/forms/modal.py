@@ -29,7 +29,6 @@ def attach_functions(program: PythonValues, nodes: Iterable[ast.AST]) -> None:
 def _surroundings(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, program: PythonValues
 ) -> Surroundings | None:
-    """What the decorators of Modal give a server; None without them."""
     decorators = list(node.decorator_list)
     for method in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(method, ast.FunctionDef):  # the port stands at one of its methods

@@ -155,7 +155,6 @@ def _probe_budget(node: Node) -> tuple[float | None, str]:
 
 
 def _add_probes(around: Surroundings, node: Node, kserve: bool) -> None:
-    """The ports that the probes ask, by number or by the name that the container gives them."""
     named: dict[str, Node] = {}
     numbers: list[Node] = []
     for port in node.get("ports").items:

@@ -104,7 +104,6 @@ class Program(PythonValues):
         attach_functions(self, nodes)
 
     def _assignments(self, nodes: list[ast.AST]) -> None:
-        """Names and environment variables that the program sets."""
         for node in nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
@@ -120,7 +119,6 @@ class Program(PythonValues):
                         self._env_item(key, value)
 
     def _partial(self, nodes: list[ast.AST]) -> set[int]:
-        """Ids of the texts that are a part of a longer one."""
         partial: set[int] = set()
         for node in nodes:
             if isinstance(node, ast.Call) and (pattern := self.format_of(node)) is not None:
@@ -156,8 +154,7 @@ class Program(PythonValues):
         if name == "prepare_server_args" and node.args:
             self.reading.add(EngineCommand("sglang", self.words(node.args[0]), env, at, "python"))
             return
-        engine = _CALLS.get(name)
-        fork = None
+        engine, fork = _CALLS.get(name), None
         if name == "Llama" and "llama_cpp" in self.reading.source.text:
             engine, fork = "llama-server", "llama-cpp-python"
         if engine is None or (name in ("Engine", "Runtime") and not self.sglang):

@@ -74,7 +74,6 @@ def _task(node: Node) -> Surroundings:
 def _script_lines(
     key: Node, value: Node, env: Env, reading: Reading, around: Surroundings | None
 ) -> None:
-    """A list of whole commands; single words are a container's."""
     lines = [item for item in value.items if item.kind == "scalar" and item.text.strip()]
     if _ARGUMENTS.fullmatch(key.text) or not any(
         " " in line.text and ENGINE_TEXT.search(line.text) for line in lines

@@ -3,6 +3,7 @@
 import re
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import is_only_near, nearest_word
 from advisor.readers.containers import engine_by_options
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Surroundings, gpu_kind
@@ -23,6 +24,14 @@ _ALONE = lazy_re(
     r"[^\s()`;&|<]+[ \t]*(?:\\\n[ \t]*)?(?:#[^\n]*)?$",
     re.M,
 )
+_BLANK = lazy_re(
+    r"^[ \t]*(export[ \t]+)?([A-Za-z_]\w*)=(|[\d,]*,)[ \t]+"
+    r"(\"(?![./])[^\"\n$`]*\"|'(?![./])[^'\n]*'|\d[\d,]*)[ \t]*(?:#[^\n]*)?$",
+    re.M,
+)
+_COMMENT = lazy_re(r"^[ \t]*#[^\n]*", re.M)
+_SET = lazy_re(r"(?:^|[\s;(])([A-Z][A-Z0-9_]{3,})(?:\[[^\]\n]*\])?\+?=", re.M)
+_USED = lazy_re(r"\$\{?([A-Z][A-Z0-9_]{3,})")
 _SHARED = lazy_re(r"<<|set -\w*a|allexport|export\s+[^\w\s]")  # other ways to a process
 
 
@@ -40,12 +49,28 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     reading.shell(text, around=around, depth=depth)
     if "#SBATCH" in text.text:
         _slurm(text, reading)
-    if reading.found and not depth and not _SHARED.search(text.text):
-        _not_exported(text, reading)
+    if reading.found and not depth:
+        _check_names(text, reading)
+        if not _SHARED.search(text.text):
+            _not_exported(text, reading)
     if not reading.found and not depth:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
             reader("text")(reading)  # the grammar does not read it
+
+
+def _check_names(text: Mapped, reading: Reading) -> None:
+    """Assignments that a blank breaks, and variables that only another spelling sets."""
+    for one in _BLANK.finditer(text.text):
+        said = f"a blank before {one[4]} ends the assignment of {one[2]}"
+        reading.slip(said, one.end(3), one.start(4), "")
+    code = _COMMENT.sub(lambda found: " " * len(found[0]), text.text)
+    known, used = ({one[1] for one in every.finditer(code)} for every in (_SET, _USED))
+    for one in _USED.finditer(code) if known - used else ():
+        meant = None if one[1] in known else nearest_word(one[1], known - used, "key")
+        if meant and is_only_near(one[1], meant, known - used):
+            said = f"${one[1]} is set nowhere here; '{meant}' is, and is not used"
+            reading.slip(said, *one.span(1), meant, stops=False)
 
 
 def _not_exported(text: Mapped, reading: Reading) -> None:
@@ -67,6 +92,7 @@ def _slurm(text: Mapped, reading: Reading) -> None:
     for found in reading.found:
         if found.around is None:
             found.around = Surroundings(kind="slurm")
+        found.around.complete &= nodes is not None  # else it says what a node has
         if one is not None and gpus and found.around.gpus is None:
             found.around.gpus, found.around.gpu_kind = str(gpus), gpu_kind(one[2] or "")
 

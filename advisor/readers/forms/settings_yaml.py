@@ -119,16 +119,13 @@ def option_pairs(document: Node) -> list[Pair]:
 
 
 def _json(node: Node) -> Mapped:
-    """A nested mapping as the JSON text that the command line would carry."""
-    whole = json.dumps(plain(node), ensure_ascii=False)
-    parts = _parts(node)
+    whole, parts = json.dumps(plain(node), ensure_ascii=False), _parts(node)
     if parts.text != whole or HOLE_OPEN in whole:  # merged keys, a deep one, a template's
         return synthetic(show(whole), node.start)
     return parts
 
 
 def _parts(node: Node, depth: int = 0) -> Mapped:
-    """The same JSON with the places of keys and plain values."""
     if node.kind == "scalar" or depth > 8:
         said = json.dumps(plain(node, depth), ensure_ascii=False)
         if said.strip('"') == node.text and node.kind == "scalar":

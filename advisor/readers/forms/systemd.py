@@ -119,8 +119,7 @@ def _quadlet(
 ) -> None:
     reading.form = "quadlet"
     around = Surroundings(kind="quadlet")
-    ran = ContainerRun(around, None, [], env)
-    at = -1
+    ran, at = ContainerRun(around, None, [], env), -1
     for section, key, value in entries:
         if section != "Container":
             continue

@@ -47,7 +47,6 @@ def condition(shell: ShellState, node: Node, depth: int = 0) -> bool | None:
 
 
 def _test(words: list[Mapped]) -> bool | None:
-    """The words of `[ ... ]`, `[[ ... ]]` and `test`; an empty variable may have left none."""
     for operators in (_OR, _AND):
         for i, word in enumerate(words):
             if word.text in operators and 0 < i < len(words) - 1:

@@ -37,7 +37,6 @@ _CLAUSES = ("elif_clause", "else_clause")
 
 
 def _clause(node: Node) -> tuple[list[Node], list[Node]]:
-    """Condition and body of an if or elif; an else has no condition."""
     parts: tuple[list[Node], list[Node]] = ([], [])
     in_body = node.type == "else_clause"
     for child in node.children:
@@ -70,8 +69,7 @@ def _branches(shell: ShellState, branches: list[Branch], at: int) -> bool:
             complete = True
             break
     if complete and len(possible) == 1:
-        before = shell.scope_copy()
-        ended = _sequence(shell, possible[0])
+        before, ended = shell.scope_copy(), _sequence(shell, possible[0])
         if not ended or not outside:
             return ended
         shell.scope, shell.returning = before, False
@@ -191,7 +189,6 @@ def while_statement(shell: ShellState, node: Node) -> bool:
 
 
 def _names_set(shell: ShellState, node: Node) -> set[str]:
-    """The variables that the statements under a node give a value."""
     names: set[str] = set()
     nodes = [node]
     while nodes and shell.reading.step():
@@ -209,8 +206,7 @@ def list_statement(shell: ShellState, node: Node) -> bool:
     operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
     if len(parts) < 2:
         return shell.block(node)
-    asked = shell.scope.asked[0]
-    verdict = condition(shell, parts[0])
+    asked, verdict = shell.scope.asked[0], condition(shell, parts[0])
     outside = shell.scope.asked[0] != asked
     if parts[0].type not in ("test_command", "negated_command"):
         if shell.statement(parts[0]) and operator == "&&":

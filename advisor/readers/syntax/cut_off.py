@@ -7,7 +7,7 @@ from advisor.readers.containers import engine_by_options
 from advisor.readers.docker_run import docker_run
 from advisor.readers.engine_command import EngineCommand
 from advisor.readers.images import engine_of_image
-from advisor.readers.programs import RUNTIMES
+from advisor.readers.programs import RUNTIMES, base_name
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped
 
@@ -82,7 +82,9 @@ def cut_container(
     words: list[Mapped], command: Mapped, source: Mapped, end: int, reading: Reading
 ) -> None:
     """`docker run` that ends before its image or before the server's options."""
-    if not words or words[0].text.rsplit("/", 1)[-1] not in RUNTIMES:
+    while words and base_name(words[0]) in ("exec", "sudo"):
+        words = words[1:]
+    if not words or base_name(words[0]) not in RUNTIMES:
         return
     said = options_after_blanks(command, reading) or options_behind(source, end, reading, True)
     ran = docker_run(words, 0, reading, None) if said else None

@@ -30,8 +30,6 @@ def with_calls(text: Mapped) -> Mapped:
 
 
 def _fill_call(text: Mapped, bodies: dict[str, Mapped]) -> Mapped:
-    """The text with the bodies of what it calls; another call stays."""
-
     def body_of(call: re.Match[str], _: int) -> Mapped | None:
         body = bodies.get(call[1])
         if body is None:
@@ -52,7 +50,6 @@ def _fill_call(text: Mapped, bodies: dict[str, Mapped]) -> Mapped:
 
 
 def _places(text: Mapped) -> dict[str, tuple[int, int]]:
-    """Where the text of each name stands that is defined once."""
     places: dict[str, tuple[int, int]] = {}
     name, start = "", 0
     for line in _BORDER.finditer(text.text):

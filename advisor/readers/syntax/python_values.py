@@ -99,7 +99,6 @@ class PythonValues:
         return node
 
     def _truth(self, test: ast.expr) -> bool | None:
-        """The truth of a condition; a condition that rests on itself is not decided."""
         if self.deciding > 2:
             return None
         self.deciding += 1

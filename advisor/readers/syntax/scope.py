@@ -93,8 +93,7 @@ class Scope(Record):
 
 def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) -> Value:
     """The value of what stands between `${` and `}`; `expand` resolves the default's own text."""
-    found = _PARAMETER.match(body.text)
-    at = body.first()
+    found, at = _PARAMETER.match(body.text), body.first()
     if found is None:
         return hole(body.text[:40], at)
     prefix, name, index = found.groups()
@@ -106,7 +105,7 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
         scope.asked[0] += 1  # the default stands for what the environment does not set
     if rest.text:
         return _operate(value, name, rest, at, expand)
-    return hole(name, at) if value is None else value
+    return hole(name + (index or ""), at) if value is None else value
 
 
 def _element(scope: Scope, name: str, index: str | None) -> Value | None:
@@ -134,7 +133,8 @@ def _operate(
     empty = not any(map(len, value if isinstance(value, list) else [value or EMPTY]))
     if value is None or (found[1] and empty):
         return EMPTY if operator == "+" else hole(name, at) if operator == "?" else expand(argument)
-    return expand(argument) if operator == "+" else value
+    itself = argument.text.strip('"') == f"${{{name}[@]}}"  # ${A[@]+"${A[@]}"} of a strict shell
+    return expand(argument) if operator == "+" and not itself else value
 
 
 def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:

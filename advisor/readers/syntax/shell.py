@@ -104,8 +104,7 @@ class Shell(ShellState):
             if child.type == "variable_assignment":
                 prefix(self, child, env)
         arguments = [name, *node.children_by_field_name("argument")]
-        before = len(self.reading.found)
-        words = self.words(arguments)
+        before, words = len(self.reading.found), self.words(arguments)
         called = bool(words) and words[0].text in self.functions
         ended = self.execute(words, env, self.text(node).first())
         text = self.text(node)

@@ -42,8 +42,7 @@ def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
     if target.type == "subscript":
         shell.scope.values.pop(shell.text(target).text.partition("[")[0], None)
         return False  # an element of an array: what it holds now is not known
-    name = shell.text(target).text
-    asked = shell.scope.asked[0]
+    name, asked = shell.text(target).text, shell.scope.asked[0]
     new: Value
     if value is not None and value.type == "array":
         new = shell.words([child for child in value.named_children if child.type != "comment"])

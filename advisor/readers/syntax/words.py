@@ -208,8 +208,7 @@ class _Lexer(Record):
 
     def reference(self, text: str, i: int) -> tuple[int, Value]:
         """The value of the `$...` at `i` and the index after it."""
-        at = self.source.pos[i]
-        following = text[i + 1 : i + 2]
+        at, following = self.source.pos[i], text[i + 1 : i + 2]
         close = -1
         if following in ("{", "(") and self.unclosed < MAX_UNCLOSED:
             close = closing_index(text, i + 1)

@@ -177,7 +177,6 @@ def _build(events: Iterator[Any], name: str, text: str) -> list[Node]:
 
 
 def _node(event: Any, kind: str, anchors: dict[str, Node], text: str) -> Node | None:
-    """The node that an event begins, or the one of its alias."""
     if kind == "AliasEvent":
         return anchors.get(event.anchor or "")
     node = Node(_KINDS[kind], event.start_mark.index, text)
@@ -230,7 +229,6 @@ _WORDS = lazy_re(r"[^\s\\'\"]+(?:[ ]+[^\s\\'\"]+)*")  # which a quoted text and 
 
 
 def _escape(raw: str, i: int, pos: list[int], base: int) -> int:
-    """One escape of a double-quoted scalar: its character counts as not editable."""
     following = raw[i + 1 : i + 2]
     if following in ("\n", "\r"):
         i += 1

@@ -21,8 +21,7 @@ def problem(text: str, wanted: type = dict) -> str | None:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = getattr(error, "pos", None)
-        said = getattr(error, "msg", str(error))
+        where, said = getattr(error, "pos", None), getattr(error, "msg", str(error))
         return f"{said} at character {where + 1}" if where is not None else str(error)
     kinds = {list: "a list", str: "a text", bool: "a truth", type(None): "null"}
     said = kinds.get(type(data), "a number")
@@ -42,8 +41,7 @@ def mend(text: str) -> str | None:
 
 
 def _tries(text: str) -> Iterator[str]:
-    bare = _BARE.sub(_quote, text)
-    commas = re.sub(r",(\s*[}\]])", r"\1", text)
+    bare, commas = _BARE.sub(_quote, text), re.sub(r",(\s*[}\]])", r"\1", text)
     yield commas
     yield bare
     yield _close(text)
@@ -108,8 +106,7 @@ def loses_quotes(found: Flag) -> bool:
 
 def mend_fix(case: Case, found: Flag, what: str) -> Fix:
     """Write the JSON as it was meant, in words only where the file does not hold it as read."""
-    text = mend(found.value or "")
-    place = found.value_span
+    text, place = mend(found.value or ""), found.value_span
     if text is None or place is None or found.unresolved:
         return Fix(text=what)
     said = f"Write it as {text}"

@@ -40,8 +40,7 @@ def within(case: Case, since: str | None, until: str | None) -> bool | None:
     unknown = at is None and not launch.emitted and launch.fork is None
     if not unknown or case.plan.engine not in _COMPLETE:
         return between(at, since, until)
-    known = engines.get(case.plan.engine).catalogue.versions
-    fits = possible(case)
+    known, fits = engines.get(case.plan.engine).catalogue.versions, possible(case)
     here = {between(parse_release(one), since, until) for one in fits}
     # what nothing cuts may be older than the catalogue, a nightly newer
     older = fits[0] == known[0] and between(parse_release(known[0]), None, until) is False

@@ -87,8 +87,7 @@ def _allowed_values(
     here = _at(known, name, version or known.newest) or _next(known, name, version)
     if not here and releases and known.option(name, known.newest) is None:  # renamed since
         lists = [_at(known, name, one) for one in releases]
-        heir = known.successor(name)
-        here = next(filter(None, reversed(lists)), ())
+        heir, here = known.successor(name), next(filter(None, reversed(lists)), ())
         here += tuple(one for one in _at(known, heir or "", known.newest) if one not in here)
     if not here:
         return None

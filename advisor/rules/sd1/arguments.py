@@ -164,8 +164,7 @@ def stray_argument(case: Case) -> Hits:
     launch = case.launch
     taken: Flag | None = None  # the value of an option whose dashes are missing
     for place, stray in enumerate(launch.strays):
-        word = stray.value or ""
-        name = option_without_dashes(case, stray)
+        word, name = stray.value or "", option_without_dashes(case, stray)
         if name is not None:
             option = catalogue(case).find(name, None)
             if option is not None and option.takes_value and "=" not in word:

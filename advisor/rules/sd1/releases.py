@@ -43,13 +43,15 @@ def removed_flag(case: Case) -> Hits:
             later = f"{version_name(removal.version)} and later" if removal.version else ""
             names = given.raw, "--" + given.raw.replace("_", "-")
             known = any(name.startswith("-") and name in removal.message for name in names)
+            gone = is_gone_everywhere(case, given)
             yield Hit(
                 removal.message if known else f"{given.raw}: {removal.message}",
                 flag=given,
+                severity="info" if case.launch.fork and not gone else None,
                 fix=successor_fix(case, given),
                 sources=(removal.source,) if removal.source else (),
                 versions=later or "all catalogued releases",
-                everywhere=is_gone_everywhere(case, given),
+                everywhere=gone,
             )
 
 

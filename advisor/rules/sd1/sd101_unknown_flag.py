@@ -5,7 +5,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import at, drop_fix, is_release_pinned, rename_fix, span_fix
+from advisor.rules.kit.fixes import at, drop_fix, is_release_pinned, joint_fix, rename_fix, span_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -102,11 +102,14 @@ def behind_the_image(case: Case, found: Flag) -> Hit | None:
     short = not name.startswith("--") and case.plan.engine not in ("vllm", "sglang")
     if container is None or container.kind != "docker-run" or name not in DOCKERS or short:
         return None
+    what, place = f"Move {found.raw} before the image.", container.image_span
+    words = " ".join((found.raw, *([shlex.quote(found.value)] if found.value else ())))
+    put = span_fix(case, place and at(place.start), f"{words} ", what)
     return Hit(
         f"{found.raw} is an option of docker run: after the image it is passed to the server",
         flag=found,
         severity="info" if case.launch.fork else None,
-        fix=drop_fix(case, found, f"Move {found.raw} before the image."),
+        fix=joint_fix(what, drop_fix(case, found, what), put),
         slip=True,
     )
 

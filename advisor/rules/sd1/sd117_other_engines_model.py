@@ -170,7 +170,8 @@ def quantisation(tag: str) -> str | None:
     lead = "UD-" if tag.upper().startswith("UD-") else ""
     plain = tag[len(lead) :].upper()
     near = nearest_word(plain, QUANTISATIONS, "quantisation")
-    return lead + near if near and plain not in QUANTISATIONS else None
+    larger = lead and plain.removesuffix("_XL") in QUANTISATIONS  # unsloth's UD-IQ4_NL_XL
+    return lead + near if near and plain not in QUANTISATIONS and not larger else None
 
 
 @cache

@@ -203,7 +203,8 @@ def flag_given_twice(case: Case) -> Hits:
     first: dict[str, Flag] = {}
     for found in case.launch.flags:
         earlier = first.setdefault(found.name, found)
-        same = earlier is found or earlier.value == found.value
+        both = [_text(one).lower() for one in (earlier, found)]
+        same = earlier is found or both[0] == both[1] or {*both} <= {*_ON, "1"}
         if same or found.unresolved or earlier.unresolved:
             continue
         if _is_override(case, earlier, found):

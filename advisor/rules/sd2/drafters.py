@@ -162,8 +162,7 @@ def other_kind(case: Case, draft: str) -> Hit | None:
     method = found[1].method if found is not None else by_name
     if method is None or method == case.plan.method or {method, case.plan.method} == EAGLES:
         return None
-    place = case.spec_flag()
-    algorithm = case.flag("--speculative-algorithm")
+    place, algorithm = case.spec_flag(), case.flag("--speculative-algorithm")
     what = f"Use {method.upper() if algorithm is not None else method}."
     return Hit(
         f"{draft} is a drafter for {method}, not for {case.plan.method}",

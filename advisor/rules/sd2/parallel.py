@@ -172,7 +172,8 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     given, where = told, f"{'are' if told > 1 else 'is'} there (--gpus)"
     if held is not None and held <= told:
         given, where = held, f"in the {holder}"
-    if ranks <= given or case.flag(*SPREAD) is not None:
+    whole_job = kind == "slurm" and given == held and container is not None and container.complete
+    if ranks <= given or (case.flag(*SPREAD) is not None and not whole_job):
         return
     parallel = case.flag(*TP)
     give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"

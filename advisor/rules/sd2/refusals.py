@@ -235,7 +235,8 @@ def uneven(case: Case) -> Hits:
 def nodes(case: Case) -> Hits:
     """Several nodes without the address at which they meet, or a rank at or above their number."""
     rank, count = number(case, "--node-rank"), number(case, "--nnodes") or 0
-    alone = case.flag("--dist-init-addr") is None and not case.unread()
+    more = case.launch.image_adds_options or case.launch.open_end
+    alone = case.flag("--dist-init-addr") is None and not more
     if case.plan.engine == "sglang" and count > 1 and alone:
         yield Hit(
             f"{count} nodes without --dist-init-addr: each waits for the others at its own address",

@@ -57,8 +57,7 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
     weights = found.weights_gib + found.spec_gib
     if room <= 0:
         return "Take a device with more memory: the buffers alone exceed what is offered."
-    bits = (case.facts.quant.bits if case.facts.quant else None) or 0.0
-    options = []
+    bits, options = (case.facts.quant.bits if case.facts.quant else None) or 0.0, []
     if bits:
         most = 0.95 * bits * room / weights
         options += [f"a quantisation of at most {most:.1f} bits per weight (now {bits:g})"]
@@ -164,7 +163,8 @@ def unified_memory_overcommit(case: Case) -> Hits:
         return
     share = case.plan.memory_fraction
     place = case.flag("--gpu-memory-utilization", "--mem-fraction-static")
-    unset = share is None and place is None  # a variable sets it, too
+    launch = case.launch  # a variable sets it or what may, or stands where it is not read
+    unset = share is None and place is None and not (launch.open_end or launch.cut_off)
     if unset and case.plan.engine == "vllm" and not case.flag("--kv-cache-memory-bytes"):
         yield Hit(
             f"no memory share is set, and vLLM's default of "

@@ -99,8 +99,7 @@ def memory_share_above_one(case: Case) -> Hits:
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1);
         sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)
     """
-    place = case.flag(*_SHARES)
-    share = decimal(case.value(*_SHARES))
+    place, share = case.flag(*_SHARES), decimal(case.value(*_SHARES))
     if share is None or 0 < share <= 1 or not isfinite(share):
         return
     meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)
