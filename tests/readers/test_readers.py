@@ -2,10 +2,14 @@
 places.
 """
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from advisor.domain.nouns import Launch
 from advisor.readers import FileRead, read_text
+from tests.tables import load_yaml
 
 
 def one(text: str, name: str = "-") -> Launch:
@@ -444,3 +448,15 @@ def test_the_diffusion_server_is_no_language_model_server(text: str) -> None:
 def test_language_models_stay_judged(text: str) -> None:
     read = read_text(text, "a.sh")
     assert len(read.launches) == 1 and not has_note(read)
+
+
+@pytest.mark.parametrize("case", load_yaml(Path(__file__).with_name("forms.yaml")))
+def test_a_form_as_its_documentation_has_it(case: dict[str, Any]) -> None:
+    launches = read_text(case["text"], case["file"]).launches
+    around = [(one.container.gpus, one.container.name) for one in launches if one.container]
+    rows = [
+        [one.engine, one.model, *box, {flag.name: flag.value for flag in one.flags}]
+        for one, box in zip(launches, around, strict=True)
+    ]
+    assert rows == case["launches"]
+    assert [slip.message for one in launches for slip in one.slips] == case.get("slips", [])
