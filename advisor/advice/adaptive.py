@@ -77,7 +77,7 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     plan, estimates = views[0].priced[index][0], [view.priced[index][1] for view in views]
     found = tuple(judging(v.facts, plan, e) for v, e in zip(views, estimates, strict=True))
     other = block[0].estimate.output_tok_s.speedup if block[0].estimate else None
-    ratio = max((_measure(view.facts, plan) for view in views), key=lambda ratio: ratio.sd)
+    ratio = max((measure(view.facts, plan) for view in views), key=lambda ratio: ratio.sd)
     more = gain(estimates) - of_column(best)
     better = ratio.beside(more, None if block is best else other)
     stops = [f for c in found for f in c.findings if f.code == REFUSED and f.severity != "info"]
@@ -145,7 +145,7 @@ def estimate(
     """
     shorter = [estimates[blocks.index(one)] for one in _shorter(block_of(plan))]
     gains, own = [_log_gain(facts, one) for one in shorter], shorter[-1]
-    seen = _measure(facts, plan)
+    seen = measure(facts, plan)
     return times(own, seen._replace(log=seen.log + max(gains) - gains[-1]))
 
 
@@ -156,12 +156,7 @@ def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:
     return [candidate.plan for candidate in candidates].index(block_of(candidates[best].plan))
 
 
-def is_sure(facts: Facts, plan: Plan, more: float) -> bool:
-    """Whether a log gain of `more` over the fixed block is enough to verify adaptively."""
-    return _measure(facts, plan).beside(more) >= SURE
-
-
-def _measure(facts: Facts, plan: Plan) -> Ratio:
+def measure(facts: Facts, plan: Plan) -> Ratio:
     """What published pairs say of steps of so many tokens."""
     requests = memory.replica(facts, plan).concurrency or 1
     return ratio_at(min(requests, plan.max_num_seqs or requests) * (plan.k + 1.0))

@@ -55,7 +55,9 @@ def command(
     load += ["--request-rate", f"{rate:g}"] if rate else ["--max-concurrency", str(concurrency)]
     load += ["--seed", str(seed)]
     if sglang:
-        words = ["python3", "-m", _sglang_module(plan.engine_version)]
+        version = plan.engine_version  # the 0.5.17 wheel has another module than 0.5.12's
+        old = version is not None and parts(version) < parts("0.5.17")
+        words = ["python3", "-m", f"sglang.{'bench_serving' if old else 'benchmark.serving'}"]
         words += ["--backend", "sglang-oai-chat", "--host", "127.0.0.1"]
         words += ["--port", str(port), "--model", model, *load]
         return shell_words([*words, *(["--output-file", result] if result else [])])
@@ -90,12 +92,6 @@ def _skips_template(plan: Plan) -> bool:
         return False
     old = plan.engine == "vllm" and plan.engine_version is not None
     return not (old and parts(plan.engine_version or "") < parts("0.12"))
-
-
-def _sglang_module(version: str | None) -> str:
-    """sglang.benchmark.serving is in the 0.5.17 wheel and not in 0.5.12's."""
-    old = version is not None and parts(version) < parts("0.5.17")
-    return "sglang.bench_serving" if old else "sglang.benchmark.serving"
 
 
 def _tokenizer(request: object) -> str:

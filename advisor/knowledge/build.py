@@ -46,7 +46,11 @@ def compile_index(folder: Path | None = None) -> Index:
     index["methods"] = {
         path.stem: read_yaml(path) for path in sorted((root / "methods").glob("*.yaml"))
     }
-    sources = {**_run_sources(root / "measurements" / "sources"), **lists["sources"]}
+    # title, address and date of the measured runs' sources
+    rows = map(read_yaml, sorted((root / "measurements" / "sources").glob("*.yaml")))
+    kept = ("title", "address", "date")
+    runs = {str(row["id"]): {x: str(row[x]) for x in kept if row.get(x)} for row in rows}
+    sources = {**runs, **lists["sources"]}
     index.update(
         sources=dict(sorted(sources.items())),
         thresholds=lists["thresholds"],
@@ -82,12 +86,6 @@ def _quantities(node: object) -> Iterable[dict[str, Any]]:
         else:
             for part in node.values():
                 yield from _quantities(part)
-
-
-def _run_sources(folder: Path) -> dict[str, dict[str, str]]:
-    """Title, address and date of the measured runs' sources, by id."""
-    rows, names = map(read_yaml, sorted(folder.glob("*.yaml"))), ("title", "address", "date")
-    return {str(row["id"]): {x: str(row[x]) for x in names if row.get(x)} for row in rows}
 
 
 def with_keys(index: Index, names: dict[str, Any]) -> Index:

@@ -65,14 +65,10 @@ COLUMNS: tuple[str, ...] = (
 )  # fmt: skip
 
 
-def usual_k() -> Floats:
-    """Usual k by method code (methods,), for rows that do not state k."""
-    return np.array([USUAL_K[m] for m in METHODS])
-
-
 def draft_k(points: Points) -> Floats:
     """k of every point, the method's usual one where it is unknown (N,)."""
-    return np.where(np.isnan(points.k), usual_k()[points.method], points.k)
+    usual = np.array([USUAL_K[m] for m in METHODS])
+    return np.where(np.isnan(points.k), usual[points.method], points.k)
 
 
 def tokens_per_step(conditional: Floats, k: Floats) -> Floats:

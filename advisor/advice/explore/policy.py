@@ -84,7 +84,8 @@ def _adaptive_gains(facts: Facts, plan: Plan, served: Sequence[LoadPoint]) -> li
     if any(len(pair) < 2 for pair in gains):
         return []
     more = sum(log(own / fixed) for fixed, own in gains) / len(gains)
-    return [own for _, own in gains] if adaptive.is_sure(facts, plan, more) else []
+    sure = adaptive.measure(facts, plan).beside(more) >= adaptive.SURE
+    return [own for _, own in gains] if sure else []
 
 
 def as_advice(policy: Policy, advice: Advice) -> Advice:

@@ -229,7 +229,11 @@ def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
     """
     plan = base_plan(facts, split)
     if traits(plan.engine).replicas:
-        apart = (base_plan(facts, split, split[0]),) if _attends_apart(facts, split) else ()
+        flag = engines.get(plan.engine).catalogue.find(DP_ATTENTION, facts.engine_version)
+        latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
+        inside = split[1] == 1 < split[0] <= facts.load and topology.boards(facts) == 1
+        pays = flag is not None and latent and inside  # MLA (sglang#9308)
+        apart = (base_plan(facts, split, split[0]),) if pays else ()
         staged = (base_plan(facts, split, 1, n) for n in topology.more_stages(facts, split))
         plans = [plan, *apart, *staged]
         open_ = facts.question.ep is None  # whole experts on each rank, where that is possible
@@ -240,14 +244,6 @@ def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
         return (plan,)
     others = (row for row in plan.extra if row[0] != topology.SPLIT_MODE)
     return plan, plan.replace(extra=((topology.SPLIT_MODE, topology.TENSOR), *others))
-
-
-def _attends_apart(facts: Facts, split: Split) -> bool:
-    """Whether ranks can attend for requests of their own, and it pays: MLA (sglang#9308)."""
-    flag = engines.get(facts.engine or "").catalogue.find(DP_ATTENTION, facts.engine_version)
-    latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
-    inside = split[1] == 1 < split[0] <= facts.load and topology.boards(facts) == 1
-    return flag is not None and latent and inside
 
 
 def middle_of(ks: Sequence[int]) -> int:

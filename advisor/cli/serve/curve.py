@@ -86,12 +86,14 @@ def drawing(chart: Chart, concurrency: int, box: Box, metric: str) -> dict[str, 
     _spread(lines, box)
     outline = [at(load, high) for load, _, _, high in band]
     outline += [at(load, low) for load, low, _, _ in reversed(band)]
+    powers = [2**i for i in range(24) if low_x <= 2**i <= high_x]
+    powers = powers[::2] if len(powers) > (12 if box is WIDE else 8) else powers  # where room is
     return {
         "lines": lines,
         "band": _path(outline),
         "one": box.y(1.0, low_y, high_y),
         "here": box.x(min(max(concurrency, low_x), high_x), low_x, high_x),
-        "ticks_x": [(box.x(v, low_x, high_x), f"{v:,}") for v in _powers(low_x, high_x, box)],
+        "ticks_x": [(box.x(v, low_x, high_x), f"{v:,}") for v in powers],
         "ticks_y": [(box.y(v, low_y, high_y), f"{v:g}×") for v in _ticks(low_y, high_y)],
         "pairs": [
             {
@@ -161,12 +163,6 @@ def _spread(lines: list[dict[str, Any]], box: Box, gap: float = 13) -> None:
     for line in reversed(ordered):
         line["label_y"] = round(min(line["label_y"], floor), 1)
         floor = line["label_y"] - gap
-
-
-def _powers(low: float, high: float, box: Box) -> list[int]:
-    """Powers of two between the ends; every second where there is little room."""
-    found = [2**i for i in range(24) if low <= 2**i <= high]
-    return found[::2] if len(found) > (12 if box is WIDE else 8) else found
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -241,7 +241,9 @@ def mapping_flags(
     flags: list[Flag] = []
     for key, value in items:
         match, known, name = None, False, key.text
-        for name in _key_spellings(key.text):
+        dashed = key.text.replace("_", "-")
+        spelt = (f"--{dashed}", f"-{dashed}", f"--{key.text}")
+        for name in (key.text,) if key.text.startswith("-") else spelt:
             match, known = reader.match(name)
             if match is not None and (origin == "yaml" or not match.abbreviated):
                 break  # the engine puts YAML's keys on its command line, which takes prefixes
@@ -260,8 +262,3 @@ def mapping_flags(
         flag = make_flag(key, spelled, match, known, [value] if value else [])
         flags.append(flag.replace(origin=origin, raw=key.text))
     return tuple(flags)
-
-
-def _key_spellings(key: str) -> tuple[str, ...]:
-    dashed = key.replace("_", "-")
-    return (key,) if key.startswith("-") else (f"--{dashed}", f"-{dashed}", f"--{key}")

@@ -25,10 +25,6 @@ def _percents(shares: tuple[float, ...]) -> list[str]:
     return [percent(share, 0) for share in shares]
 
 
-def _median_error(error: Floats) -> str:
-    return percent(float(np.median(error)))
-
-
 def regret(found: Evaluation, mean: Floats, rule: metrics.Rule | None = None) -> list[str]:
     """Mean and 90th percentile of the regret of k by these medians, or by a rule."""
     e, rows = found.examples, scores.scored_rows(found.examples)
@@ -256,6 +252,10 @@ def bases(found: Evaluation) -> Table:
         if pick.any():
             error, folds = metrics.ape(e.log_speedup, o.median_hidden)[pick], e.fold[pick]
             mean = percent(metrics.group_average(error, folds).value)
-            figures = [_median_error(error), mean, percent(float(right[pick].mean()), 0)]
+            figures = [
+                percent(float(np.median(error))),
+                mean,
+                percent(float(right[pick].mean()), 0),
+            ]
             lines.append([name, pick.sum(), len(np.unique(folds)), *figures])
     return lines

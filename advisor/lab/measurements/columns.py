@@ -1,6 +1,6 @@
 """The columns of measured runs and of acceptance rows. Empty means "not published", never 0."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -13,12 +13,10 @@ DataEngine = Literal[
 DataMetric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 
 
-def _empty(value: Any) -> Any:
-    return None if isinstance(value, str) and not value.strip() else value
-
-
 T = TypeVar("T")
-Opt = Annotated[T | None, BeforeValidator(_empty)]
+Opt = Annotated[
+    T | None, BeforeValidator(lambda x: x if not isinstance(x, str) or x.strip() else None)
+]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Tokens = Annotated[int, Field(ge=0, le=20_000_000)]

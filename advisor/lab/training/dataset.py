@@ -115,7 +115,11 @@ def _assemble(pairs: list[Pair]) -> Examples:
     good = np.array([error is None for error in errors], dtype=bool)
     pairs = [pair for pair, fine in zip(pairs, good, strict=True) if fine]
     runs = [pair.row.run for pair in pairs]
-    rigs = [_rig(run) for run in runs]
+    # one witness: a source's machine, or each of several that the source tells apart
+    witnesses = [f"{run.source_id}|{run.hardware}|{run.gpu_count or '?'}" for run in runs]
+    rigs = [
+        f"{r}|{run.machine}" if run.machine else r for r, run in zip(witnesses, runs, strict=True)
+    ]
     metrics = [pair.metric for pair in pairs]
     primary = np.array([pair.primary for pair in pairs])
 
@@ -142,12 +146,6 @@ def _assemble(pairs: list[Pair]) -> Examples:
         **{name: column(name) for name in plain},
         **{name: column(field) for name, field in labels.items()},
     )
-
-
-def _rig(run: Run) -> str:
-    """One witness: a source's machine, or each of several that the source tells apart."""
-    rig = f"{run.source_id}|{run.hardware}|{run.gpu_count or '?'}"
-    return f"{rig}|{run.machine}" if run.machine else rig
 
 
 def _replicate_sd(run: Run) -> float:

@@ -158,7 +158,9 @@ def _sglang(doc: Document) -> BenchmarkRun:
     for line in _sglang_lines(doc.text):
         found, length = _SGLANG.search(line), _ACCEPT_LEN.search(line)
         if found and int(found[1]):
-            speeds.append((_sglang_rank(line), found[2], found[1]))
+            ray, rank = _SGLANG_RAY.search(line), _SGLANG_RANK.search(line)
+            rank_of = f"{ray[1] if ray else ''}/{rank[1] if rank else ''}"
+            speeds.append((rank_of, found[2], found[1]))
             if length is not None and float(length[1]) >= 1:
                 lengths.append(float(length[1]))
     mean_length = _mean(lengths)
@@ -171,12 +173,6 @@ def _sglang_lines(text: str) -> list[str]:
     if not all(mark in text for mark in _SGLANG_MARKS):
         return []
     return [line for line in text.splitlines() if all(mark in line for mark in _SGLANG_MARKS)]
-
-
-def _sglang_rank(line: str) -> str:
-    """Which data-parallel rank, or which engine of Ray's, prints a line."""
-    ray, rank = _SGLANG_RAY.search(line), _SGLANG_RANK.search(line)
-    return f"{ray[1] if ray else ''}/{rank[1] if rank else ''}"
 
 
 def _llama(doc: Document) -> BenchmarkRun:

@@ -82,7 +82,9 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
     positions: dict[int, float] = {}
     engine, model, labels = None, None, set[str]()
     try:
-        started = {_when(float(seconds)) for seconds in _STARTED.findall(text)}
+        stamp = "started %Y-%m-%d %H:%M:%S UTC"
+        times = [min(float(seconds), 1e10) for seconds in _STARTED.findall(text)]
+        started = {time.strftime(stamp, time.gmtime(at)) for at in times}
         for family in text_string_to_metric_families(_engine_lines(text)):
             prefix = family.name.split(":")[0]
             if prefix not in _ENGINE:
@@ -116,10 +118,6 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
         tuple(positions.get(i, 0.0) for i in range(min(len(positions), 64))),
         tuple(sorted(labels or started)),
     )
-
-
-def _when(seconds: float) -> str:
-    return time.strftime("started %Y-%m-%d %H:%M:%S UTC", time.gmtime(min(seconds, 1e10)))
 
 
 def _engine_lines(text: str) -> str:
