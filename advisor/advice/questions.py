@@ -48,7 +48,7 @@ def policy_for(asked: Mapping[str, Any]) -> Policy | None:
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
     """The request that the options make, and the user's machine (`machine`, or a folder of
-    `receipts`): its hardware then need not be told. Raises AdvisorError.
+    `receipts`): its hardware and what its runs share need not be told. Raises AdvisorError.
     """
     machine = None
     if asked.get("machine") or asked.get("receipts"):
@@ -57,10 +57,22 @@ def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
         named = {key: asked.get(key) for key in ("hw", "gpus")}
         hardware = knowledge.hardware(_hardware(named)[0]).id if named["hw"] else None
         machine = machine_for(asked.get("machine"), asked.get("receipts"), hardware)
+    own = asked.get("machine")
     asked = {key: value for key, value in asked.items() if key not in ("machine", "receipts")}
     if machine is not None and not asked.get("hw"):
+        asked |= _measured_setting(machine, asked) if own else {}
         asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
     return request_from(asked), machine
+
+
+def _measured_setting(machine: Machine, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Model, engine and quantisation that the runs have in common, those that are as asked."""
+    names = ("model", "engine", "quant")
+    runs = [run for run in machine.runs if run.engine in engines.ENGINES]  # else refused later
+    given = {n: str(asked[n]).lower().partition("@")[0] for n in names if asked.get(n)}
+    alike = [run for run in runs if all(getattr(run, n) == word for n, word in given.items())]
+    common = {n: {getattr(run, n) for run in alike} for n in names if n not in given}
+    return {n: found.pop() for n, found in common.items() if len(found) == 1}
 
 
 def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:

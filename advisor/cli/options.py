@@ -251,7 +251,7 @@ pp: Pipeline stages per replica, each of --tp ranks.
 ep: Ranks that share out whole experts; 1: each holds a part of every expert.
 gpus-per-machine: GPUs that one machine holds  [default: by the hardware]
 interconnect: Link between the GPUs; nvlink-pairs: bridges; roce, ethernet: between machines.
-model: Model.
+model: Model.  [default: qwen3.6-35b-a3b]
 quant: Quantisation  [default: the best that fits and runs]
 engine: vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]
 engine-version: Release, llama.cpp build (b9235) or commit  [default: the newest known]

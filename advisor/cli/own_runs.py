@@ -176,8 +176,13 @@ def calibrate(
         f"{len(added.machine.runs)} in total: {short}\n"
     )
     write(before)
-    load = f" --ctx {request.ctx_tokens}" if request.ctx_tokens else ""
-    load += f" --output-tokens {request.output_tokens}" if request.output_tokens else ""
+    known: dict[str, object] = {
+        "engine": request.engine,
+        "quant": request.quant,
+        "method": request.method,
+    }
+    known |= {"ctx": request.ctx_tokens, "output-tokens": request.output_tokens}
+    load = "".join(f" --{name} {word}" for name, word in known.items() if word not in (None, "mtp"))
     write(
         f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "
         f"{request.concurrency}{load}\n"

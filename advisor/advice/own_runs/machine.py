@@ -335,8 +335,12 @@ def _replaces(run: MachineRun, old: MachineRun) -> bool:
 
 
 def _same_cell(run: MachineRun, other: MachineRun) -> bool:
-    """Whether two runs are of one method, k and load."""
+    """Whether two runs are of one method, k and load, as far as they are stated."""
     names = ("model", "engine", "method", "k", "workload")
     loads = ("concurrency", "input_tokens", "output_tokens")
     alike = all(getattr(run, name) == getattr(other, name) for name in names)
+    alike &= all(
+        None in (mine := getattr(run, name), theirs := getattr(other, name)) or mine == theirs
+        for name in ("quant", "tp", "gpus")
+    )
     return alike and same_load((getattr(run, name), getattr(other, name)) for name in loads)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple, get_args
 
 from advisor import engines, readers
@@ -17,6 +17,7 @@ from advisor.domain.nouns import (
     UnknownFact,
     Workload,
 )
+from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.readers.results.run import BenchmarkRun
 
@@ -82,6 +83,10 @@ def setting(
         "gpus": cards,
         "workload": workload_of(_first(runs, "dataset")),
     }
+    # by a word in the name alone: clients of every engine name the 16 bit repository
+    named = knowledge.quant_from_text(PurePath(stated["model"] or "").name)
+    gguf = gguf_engine(given.get("engine", stated["engine"]))
+    stated["quant"] = named.id if named and gguf == named.family.startswith("gguf") else None
     for name, in_files in _COUNTS.items():
         stated[name] = round(_first(runs, in_files) or 0) or None
     if launch and (ranks := launch.tp * launch.pp * launch.dp) > 1:
