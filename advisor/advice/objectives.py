@@ -23,7 +23,7 @@ def objective(
     return Objective(
         max_tpot_ms=request.max_tpot_ms,
         max_ttft_ms=request.max_ttft_ms,
-        met=((on if decision == "on" else off) or 0.0) >= EVEN,
+        met=None if (runs := on if decision == "on" else off) is None else runs >= EVEN,
         chance=on if drafts else None,
         chance_without=off,
     )

@@ -82,7 +82,10 @@ def answer(
     # without the sentence on a limit that was lowered once more
     others = alike.reasons[1:] if least < slots else alike.reasons
     why = (reasons.one_limit(advice, least), *others)
-    return alike.replace(reasons=why, request=request), question
+    alike = alike.replace(reasons=why, request=request)
+    if alike.decision != "on":  # what runs meanwhile needs no limit
+        alike = alike.replace(plan=advice.plan_off, launch=advice.launch_off)
+    return alike, question
 
 
 def recommend_beside(asked: Sequence[tuple[Request, Plan]]) -> list[Answered]:

@@ -25,7 +25,7 @@ def percent(ratio: float) -> str:
 
 def whole_percent(ratio: float) -> str:
     """The same of what is expected, which no decimal of a percent can tell: 1.24 is "+24 %"."""
-    return f"{100 * (ratio - 1):+.0f} %"
+    return f"{round(100 * (ratio - 1)):+d} %"
 
 
 def span(gain: Interval) -> str:

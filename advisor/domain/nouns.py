@@ -280,13 +280,13 @@ class Candidate(Frozen):
 
 
 class Objective(Frozen):
-    """Limits of the mean latency: the chances that they are kept, whether they probably are, and
-    users within them with 90 % (None: all tried, or not counted).
+    """Limits of the mean latency: the chances that they are kept, whether they probably are (None:
+    no speed is predicted), and users within them with 90 % (None: all tried, or not counted).
     """
 
     max_tpot_ms: float | None
     max_ttft_ms: float | None
-    met: bool
+    met: bool | None
     chance: float | None
     chance_without: float | None
     users: int | None = None

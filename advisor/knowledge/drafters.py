@@ -103,7 +103,8 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
     engine = facts.engine or ""
     here = [d for d in known if engine in d.engines]
     if not here:
-        first = {name: d for d in reversed(known) if d.thinking is None for name in d.engines}
+        plain = [d for d in known if d.thinking is None] or known
+        first = {name: d for d in reversed(plain) for name in d.engines}
         where = " and ".join(
             f"{name} ({d.repository}, {TITLES[d.method]})" for name, d in first.items()
         )

@@ -75,7 +75,7 @@ def quiet_line(advice: Advice, paper: Paper = PAGE) -> str:
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
     """What a reader needs, each thing once and nothing cut, in 21 lines of 80 where the launch
     allows it. Blank lines give way first, then a second risk, then the long names, then the breaks
-    between the sentences above the table.
+    between the sentences above the table, then the next layout.
     """
     all_risks = risks(advice)
     first, name, ids = all_risks[:1], _setting(advice), _setting(advice, ids=True)
@@ -86,6 +86,7 @@ def first_screen(advice: Advice, paper: Paper) -> list[str]:
         (first, [], (*sure, name)),
         (first, [], (*sure, ids)),
         (first, [], (" ".join((*sure, ids)),)),
+        (first, [], (" ".join((*sure, _setting(advice, ids=True, next_one=False))),)),
     ):
         lines = _screen(advice, paper, shown, gap, prose)
         if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:
@@ -167,15 +168,16 @@ def release(advice: Advice) -> str:
     return engines.get(advice.plan.engine).label(advice.plan.engine_version, asked)
 
 
-def _setting(advice: Advice, ids: bool = False) -> str:
-    """What is answered for, with names or the shorter ids."""
+def _setting(advice: Advice, ids: bool = False, next_one: bool = True) -> str:
+    """What is answered for, with names or the shorter ids, and the layout that comes next."""
     facts, request = advice.facts, advice.request
     hardware, model = (
         (noun.id if ids or not noun.name else noun.name) if noun is not None else asked
         for noun, asked in ((facts.hardware, request.hardware), (facts.model, request.model))
     )
     own = own_name(request)
-    model = f"{own} (assumed to be {model} inside)" if own else model
+    assumed = own and own.rpartition("/")[2] != model  # which its own file was read for
+    model = f"{own} (assumed to be {model} inside)" if assumed else own or model
     quant = facts.quant.id if facts.quant else request.quant or ""
     engine = f"{advice.plan.engine} {release(advice)}".strip()
     count = f"{facts.gpus} x " if facts.gpus > 1 else ""
@@ -188,7 +190,7 @@ def _setting(advice: Advice, ids: bool = False) -> str:
     if ids:
         load = f"{request.concurrency} x {request.ctx_tokens}+{request.output_tokens}"
     told = f"{load}, {facts.workload or request.workload}{goal_note(advice)}"
-    second = f"; next layout: {advice.next_layout}" if advice.next_layout else ""
+    second = f"; next layout: {advice.next_layout}" if advice.next_layout and next_one else ""
     return f"{count}{hardware}, {model} {quant}, {engine}; {told}{second}"
 
 
@@ -213,7 +215,9 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         for name, gain, without, value in rows[1:]:
             lines += paper.wrap(f"{name}: {gain}{f', {without} -> {value}' if value else ''}")
     else:
-        lines = [f"{a:15}{b:23}{c:19} {d}".rstrip() for a, b, c, d in rows]
+        needed = [max(len(row[i]) for row in rows) + 1 for i in range(4)]
+        a, b, c = needed[:3] if needed[2] > 20 or needed[3] > 23 else (15, 23, 20)
+        lines = [f"{one:{a}}{two:{b}}{it:{c}}{last}".rstrip() for one, two, it, last in rows]
     if advice.cost_per_million is not None:
         cost = [number(x) if x is not None else "?" for x in advice.cost_per_million]
         costs = f"{' without, '.join(cost)} with k = {plan.k}"

@@ -60,10 +60,9 @@ def _unknown_launch(advice: Advice) -> str:
     if not rows:
         return "This model may draft, but no launch for that is known here: no estimate."
     name = METHOD_NAMES.get(rows[0].method, rows[0].method)
-    return (
-        f"Likely a {'gain' if rows[0].median > 1 else 'loss'}: others measured {name} at "
-        f"{times(rows[0].median)}; no launch for it is known here."
-    )
+    lean = f"Likely a {'gain' if rows[0].median > 1 else 'loss'}: others"
+    who = "One owner" if len(rows[0].sources) == 1 else lean  # who is no sign for other machines
+    return f"{who} measured {name} at {times(rows[0].median)}; no launch for it is known here."
 
 
 def _first_token(advice: Advice, estimate: Estimate) -> str:
@@ -138,7 +137,8 @@ def objective_words(advice: Advice) -> str:
             many = "user" if users == 1 else "users"
             count = f" ({number(users)} {many}{sure})" if users is not None else ""
             parts.append(f"{share_words(chance)} {how}{count}")
-    return f"Objective {limits} {'met' if asked.met else 'missed'}: {', '.join(parts)}."
+    met = {True: "met", False: "missed", None: "not known"}[asked.met]
+    return f"Objective {limits} {met}: {', '.join(parts) or 'no speed is predicted here'}."
 
 
 def risks(advice: Advice) -> list[str]:
@@ -152,8 +152,8 @@ def _acceptance_risk(advice: Advice) -> str:
     plan, estimate, on = advice.candidate, advice.estimate, advice.launch_on
     if plan is None or estimate is None or on is None or advice.decided_by in _NOT_BY_DRAFTS:
         return ""
-    if verifies_adaptively(plan):  # the engine watches it
-        return ""
+    if verifies_adaptively(plan) or estimate.tpot_ms.speedup.p90 <= 1:
+        return ""  # the engine watches it, or no acceptance gains: so short are the answers
     expected = estimate.accepted_length.p50
     even = expected / estimate.tpot_ms.speedup.p50  # a step costs the same whatever is accepted
     if not 1 < even < plan.k + 1:

@@ -232,7 +232,7 @@ def test_pairs_of_linked_machines_span_two_nodes_each() -> None:
     assert (
         made.plan.dp == 2
         and made.launch.argv[at + 1] == "2"
-        and "one of 2 such servers" in reasons(made)
+        and "One of 2 such servers" in reasons(made)
     )
 
 

@@ -23,16 +23,6 @@ from tests.tables import fields, words
 GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")
 
 
-def test_the_question_of_the_readme() -> None:
-    ran = run(*GB10)
-    assert (ran.code, ran.err) == (0, "")
-    screen = ran.out.splitlines()[:24]
-    assert screen[0].startswith("Speculative decoding ON: MTP, k = ")
-    assert any(line.startswith("output tok/s") for line in screen)
-    assert any("vllm serve Qwen/Qwen3.6-35B-A3B-FP8" in line for line in screen)
-    assert "\x1b" not in ran.out
-
-
 def test_json_follows_the_printed_schema() -> None:
     schema = json.loads(run("schema", "recommend").out)
     told = json.loads(run(*GB10, "--format", "json").out)

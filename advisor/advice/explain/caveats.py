@@ -31,11 +31,12 @@ PAGES_PER_GIB = sourced(262_144, "pages", "of 4 KiB each (Linux on x86-64)", "re
 
 def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
+    start = topology.others(facts, base)
     reasons = (
         _engine(facts),
         machines.link_reason(facts, base),
         machines.boards(facts, base),
-        machines.start_reason(facts, base),
+        reason(start, "knowledge/engines", weight=0.5) if start else None,
         _idle(facts, base),
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),
@@ -108,7 +109,7 @@ def tails(facts: Facts, plan: Plan) -> Reason | None:
         "prompts that are computed between them (P99 ITL about 1 s at 4 x 8,192 tokens): compare "
         "P99 of both runs"
     )
-    brief = "P99 ITL is not predicted and was 1 s at 4 x 8k: compare it in the A/B"
+    brief = "P99 ITL is not predicted (1 s at 4 x 8k, GB10): compare it in the A/B"
     return reason(text, "seed000", weight=0.95 if long else 0.35, brief=brief, risk=long)
 
 
@@ -131,7 +132,7 @@ def _engine(facts: Facts) -> Reason | None:
     if not gguf_engine(engine):
         return None
     text = f"{facts.engine} was requested; {engine} is the default engine for this hardware: {why}"
-    return reason(text, "knowledge/defaults.yaml", weight=2.6)
+    return reason(text, "knowledge/defaults.yaml", weight=2.6, brief=text.partition(": ")[0])
 
 
 def _beyond_all_runs(facts: Facts) -> Reason | None:

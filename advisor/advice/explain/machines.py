@@ -7,13 +7,6 @@ from advisor.engines.traits import traits
 from advisor.perf import memory
 
 
-def start_reason(facts: Facts, base: Plan) -> Reason | None:
-    """What starts on the other machines of a server."""
-    each = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
-    text = topology.others(facts, base)
-    return reason(text + each, "knowledge/engines", weight=0.5) if text else None
-
-
 def link_reason(facts: Facts, base: Plan) -> Reason | None:
     """What one of the linked machines gives, or a server on each of them."""
     if not topology.spans(facts):
@@ -32,14 +25,17 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
     across = max((speed for (tp, _), speed in speeds.items() if tp > 1), default=0.0)
     units = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}
     unit = units.get(facts.goal or "", "output tok/s")
-    why = f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
+    than = f"faster by the estimate ({here:.3g} against {across:.3g} {unit} without drafts)"
+    than = than if 0 < across <= here else ""
     several = facts.load > 1
     more = " and share out the requests" if several else ": one request keeps one of them busy"
     text = (
         f"Linked machines: a server on each of the {facts.gpus} instead of one across "
-        f"them{why if 0 < across <= here else ''}; start the launch on each{more}"
+        f"them{f', which is {than}' if than else ''}; start the launch on each{more}"
     )
-    return reason(text, "physics core", weight=1.5)
+    return reason(
+        text, "physics core", weight=1.5, brief=f"a server on each is {than}" if than else ""
+    )
 
 
 def alone(facts: Facts, base: Plan) -> str | None:

@@ -30,6 +30,9 @@ PHYSICS = "physics core"
 SAME_GAIN = sourced(
     0.05, "log ratio", "below it the gain is that of decoding, and nothing else is named", "chosen"
 )
+OTHER_GAIN = sourced(
+    0.2, "log ratio", "beyond it the price of a step alone would mislead a reader", "chosen"
+)
 
 DECIDED = {  # what is said of a deciding step
     "one_token": "An answer of one token ends with the prompt: speculation has no step to shorten",
@@ -197,8 +200,11 @@ def _from_step(facts: Facts, best: Candidate) -> Reason | None:
     drafts = f"a step with {best.plan.k} draft{'s' if best.plan.k > 1 else ''}"
     brief = f"{drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} tokens"
     overall = estimate.output_tok_s.speedup.p50
-    if (lost := _loss_words(best)) and abs(log(overall / decoding)) >= SAME_GAIN:
+    apart = log(overall / decoding)
+    if (lost := _loss_words(best)) and apart <= -SAME_GAIN:
         brief = f"{decoding:.2f}x while decoding; {lost} leave {overall:.2f}x"
+    elif abs(apart) >= OTHER_GAIN or (decoding < 1 < overall and apart >= SAME_GAIN):
+        brief = f"{decoding:.2f}x while decoding{_what_else(best, decoding)}"
     return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
 
 
@@ -260,7 +266,7 @@ def one_limit(advice: Advice, slots: int) -> Reason:
         f"would be {advice.estimate.tpot_ms.speedup.p50:.2f}x, most of it by the limit, and output "
         f"tok/s {advice.estimate.output_tok_s.speedup.p50:.2f}x"
     )
-    brief = f"both launches run {slots} requests at once; {now} would fit without speculation"
+    brief = f"compared with {slots} at once in both runs: so many fit with drafts, {now} without"
     return reason(text, "memory bill", weight=2.9, brief=brief, risk=True)
 
 

@@ -175,6 +175,7 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Wa
             stated = {"acceptance": None, "acceptance_k": k, "acceptance_length": length}
             request = facts.request.replace(**stated)
             at = f"a measured acceptance length of {length:.2f} at k={k}"
-            label = f"{at} or {word} (expected {now:.2f})"
+            expected = f"expected {now:.2f}" if f"{now:.2f}" != f"{length:.2f}" else "as expected"
+            label = f"{at} or {word} ({expected})"
             way.append((label, same._replace(facts=facts.replace(request=request))))
         yield way

@@ -38,7 +38,6 @@ class ComparedArm(Frozen):
     advice: Advice
     estimate: Estimate | None
     memory: MemoryBill  # of what it runs
-    codes: tuple[str, ...]  # of the findings on what it runs and on the best speculative plan
     within: tuple[Within, ...] = ()
 
 
@@ -187,7 +186,6 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
         advice=advice,
         estimate=advice.estimate or judge.estimate_plans(question.facts, [question.base.plan])[0],
         memory=memory.bill(memory.replica(advice.facts, advice.plan), advice.plan),
-        codes=tuple(sorted({finding.code for finding in advice.findings})),
         within=users_within(request, limits) if limits else (),
     )
 
@@ -197,7 +195,7 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
 
 def differences(arms: Sequence[ComparedArm]) -> list[str]:
     """What differs between the first arm and each other one, in sentences."""
-    tellers = (_speed, _gain, _memory, _release, _findings)
+    tellers = (_speed, _gain, _memory, _release)
     return [text for arm in arms[1:] for tell in tellers for text in tell(arms[0], arm)]
 
 
@@ -254,9 +252,10 @@ def _memory(a: ComparedArm, b: ComparedArm) -> list[str]:
     left, right = a.memory.kv_tokens, b.memory.kv_tokens
     if not left or not right or abs(log(left / right)) < ALIKE:
         return []
+    own, other = (f"{arm.memory.weights_gib + arm.memory.spec_gib:.1f}" for arm in (b, a))
+    weights = f" (weights {own} against {other} GiB per GPU)" if own != other else ""
     return [
-        f"the KV cache of {b.label} holds {right:,} tokens, that of {a.label} {left:,} (weights "
-        f"{b.memory.weights_gib:.1f} against {a.memory.weights_gib:.1f} GiB per GPU)"
+        f"the KV cache of {b.label} holds {right:,} tokens, that of {a.label} {left:,}{weights}"
     ]
 
 
@@ -286,11 +285,3 @@ def _defect(row: dict[str, Any], after: Release | None, label: str, *, ended: bo
     if row.get("since") and between(after, None, row["since"]):
         return f"reported from {row['since']} on: {note} [{source}]"
     return f"no report after {row['until']}, and no fix is known: {note} [{source}]"
-
-
-def _findings(a: ComparedArm, b: ComparedArm) -> list[str]:
-    return [
-        f"findings only for {arm.label}: {', '.join(sorted(codes))}"
-        for arm, other in ((a, b), (b, a))
-        if (codes := set(arm.codes) - set(other.codes))
-    ]

@@ -1,8 +1,5 @@
 """Why not this k, or not on or off: what the answer has instead."""
 
-from itertools import groupby
-
-from advisor.advice.explore.axes import series
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import LoadPoint, Point
 from advisor.advice.recommend import recommend
@@ -15,7 +12,6 @@ from advisor.rules.registry import index
 # a whole answer by its word: whether it speculates
 SPOKEN = {"on": True, "speculation": True, "off": False}
 ANSWERS = {"off": "the answer is off: ", "measure": "the answer is to measure first: "}
-MOST = 512
 
 
 class WhyNot(Frozen):
@@ -53,14 +49,14 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     if k == best:
         head = f"{chosen.words} is already recommended"
         head = head if load.decision == "on" else _not_on(load, chosen)
-        return WhyNot(asked=asked, head=head, reasons=_own(chosen, load))
+        return WhyNot(asked=asked, head=head, reasons=_own(base, chosen))
     word = ANSWERS.get(load.decision or "on", "")
     regret = "has the lowest expected regret" if both.best_k == best else "is the best of the usual"
     head = (
         f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, "
         f"{chosen.words} {whole_percent(chosen.gain.p50)}; {chosen.words} {regret}"
     )
-    return WhyNot(asked=asked, head=head, reasons=tuple(_against(base, point, chosen, load)))
+    return WhyNot(asked=asked, head=head, reasons=tuple(_against(point, chosen)))
 
 
 def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
@@ -77,7 +73,7 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
         head = f"{point.words} is {_gain_words(point)}"
     else:
         head = _not_on(load, point)
-    return WhyNot(asked=asked, head=head, reasons=_own(point, load))
+    return WhyNot(asked=asked, head=head, reasons=_own(base, point))
 
 
 def _no_method(request: Request, load: LoadPoint, asked: str) -> WhyNot:
@@ -104,10 +100,10 @@ def _gain_words(point: Point) -> str:
     return f"expected to gain {whole_percent(point.gain.p50)} ({span(point.gain)}){chance}"
 
 
-def _own(point: Point, load: LoadPoint) -> tuple[str, ...]:
-    length = point.accepted_length
-    tokens = [f"a cycle gives {length.p50:.2f} tokens"] if length is not None else []
-    return (*tokens, *_forbidden(point), f"the deciding step: {load.rule}")
+def _own(request: Request, point: Point) -> tuple[str, ...]:
+    """What forbids it, and the two weightiest reasons that `recommend` gives."""
+    told = sorted(recommend(request, what_if=False).reasons, key=lambda row: -row.weight)
+    return (*_forbidden(point), *(row.text for row in told[:2]))
 
 
 def _forbidden(point: Point) -> list[str]:
@@ -116,8 +112,8 @@ def _forbidden(point: Point) -> list[str]:
     return [f"rules forbid it here: {rules}"] if rules else []
 
 
-def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> list[str]:
-    """What speaks against one k beside the best: rules, interval, tokens, loads."""
+def _against(point: Point, chosen: Point) -> list[str]:
+    """What speaks against one k beside the best: rules, interval, tokens."""
     out = _forbidden(point)
     if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
         low, high = (whole_percent(p.gain.p10) for p in (point, chosen))
@@ -131,14 +127,4 @@ def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> lis
     if point.accepted_length is not None and chosen.accepted_length is not None:
         mine, theirs = point.accepted_length.p50, chosen.accepted_length.p50
         out.append(f"a cycle gives {mine:.2f} tokens against {theirs:.2f}")
-    loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
-    is_best = groupby(loads, key=lambda load: load.best_k == point.k)
-    runs = [[load.request.concurrency for load in run] for best, run in is_best if best]
-    ends = [(run[0], run[-1]) for run in runs]
-    sizes = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ends[:4])
-    out.append(
-        f"it is the best k for {sizes} concurrent requests"
-        if sizes
-        else f"it is never the best k from 1 to {MOST} concurrent requests"
-    )
     return out

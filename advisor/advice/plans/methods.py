@@ -8,6 +8,7 @@ import numpy as np
 
 from advisor import engines
 from advisor.advice.plans import checkpoints
+from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -193,7 +194,7 @@ def unlisted_words(facts: Facts, model: LLM) -> str:
     elif known_head.has is None:
         head = (
             f"whether {name} has an MTP head is not known here (look for mtp.* tensors in the "
-            "checkpoint, or give --model ./config.json)"
+            f"checkpoint{'' if own_name(facts.request) else ', or give --model ./config.json'})"
         )
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
     parts = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]

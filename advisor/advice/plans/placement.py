@@ -89,8 +89,8 @@ def runner_up(layouts: Sequence[Layout]) -> str:
     drafts = " without drafts (SD208)" if split_mode(other) == TENSOR and top > plain else ""
     drafts = " with drafts" if split_mode(first) == TENSOR and speed > other_plain else drafts
     fewer = ", which keeps fewer of the objectives" if other_met < met else ""
-    less = whole_percent(speed / top).replace("-0 %", "+0 %")
-    return f"{layout_words(other)}{drafts}, {less}{fewer}"
+    alike = ", which counts alike" if speed > top and not fewer else ""
+    return f"{layout_words(other)}{drafts}, {whole_percent(speed / top)}{fewer or alike}"
 
 
 def layout_words(plan: Plan) -> str:

@@ -182,4 +182,5 @@ def others(facts: Facts, plan: Plan) -> str:
     if count == 1:
         return ""
     first, last = ("2", "1") if count == 2 else (f"2 to {count}", f"1 to {count - 1}")
-    return traits(facts.engine).linked_note.format(machines=first, ranks=last)
+    each = f"One of {plan.dp} such servers. " if plan.dp > 1 else ""
+    return each + traits(facts.engine).linked_note.format(machines=first, ranks=last)

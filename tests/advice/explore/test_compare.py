@@ -61,7 +61,6 @@ def test_releases_say_which_defect_ended_with_its_source() -> None:
     assert any("vllm#40756" in line for line in ended) and any(
         "vllm#43559" in line for line in ended
     )
-    assert any("SD201" in line and "vllm@0.25.1" in line for line in forward)
     back = compare(Request(hardware="gb10"), ("vllm@0.32.0", "vllm@0.25.1")).differences
     assert any(line.startswith("present in vllm@0.25.1") and "vllm#40756" in line for line in back)
 
@@ -245,15 +244,11 @@ def test_cost_and_energy_of_a_million_tokens() -> None:
             price(text)
 
 
-def test_why_not_another_k_tells_both_gains_and_the_loads() -> None:
-    advice = recommend(GB10)
-    best = advice.candidate.k
+def test_why_not_another_k_tells_both_gains() -> None:
+    best = recommend(GB10).candidate.k
     found = why_not(GB10, f"k={best + 2}")
     assert f"k={best}" in found.head and f"k={best + 2}" in found.head
     assert any("P(gain)" in line for line in found.reasons)
-    assert any("concurrent requests" in line for line in found.reasons)
-    assert "is already recommended" in why_not(GB10, f"k={best}").head
-    assert "P(gain)" in why_not(GB10, "k=0").head
 
 
 @pytest.mark.parametrize("asked", ["", "k", "k=x", "k=²", "colour=red", "k=-1", "engine=sglang"])
