@@ -36,7 +36,6 @@ def test_every_schema_is_a_schema(name: str) -> None:
 
 
 def test_a_schema_needs_no_other_command_before_it() -> None:
-    """`compare` holds nouns that other modules show."""
     code = "from advisor.cli.app import main; main(['schema', 'compare'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     jsonschema.Draft202012Validator.check_schema(json.loads(done.stdout))

@@ -99,11 +99,11 @@ def test_the_answer_says_what_the_runs_changed() -> None:
     assert own.basis == "measured"
 
 
-@pytest.mark.parametrize("name", ["Qwen/Qwen3.6-35B-A3B-FP8", "nvidia/Qwen3.6-27B-NVFP4"])
-def test_a_machine_is_asked_about_as_it_was_measured(name: str, tmp_path: Path) -> None:
+def test_a_machine_is_asked_about_as_it_was_measured(tmp_path: Path) -> None:
     files = [tmp_path / Path(path).name for path in ARMS]
     for path, file in zip(ARMS, files, strict=True):
-        file.write_text(json.dumps(json.loads(Path(path).read_text()) | {"model_id": name}))
+        row = json.loads(Path(path).read_text()) | {"model_id": "Qwen3.6-27B-NVFP4"}
+        file.write_text(json.dumps(row))
     call("calibrate", *map(str, files), "--hw", "a100-80gb")
     words = "recommend --machine own --concurrency 4 --ctx 128 --output-tokens 100 --format json"
     told = json.loads(call(*words.split())[1])["estimate"]
