@@ -23,7 +23,7 @@ TOLERANCES = {
     "advice/explain/what_if.py": {"_LOADS", "_PARTS"},
     "advice/explore/axes.py": {"POINTS", "MOST_LOADS", "MOST_K", "K_LIMITS"},
     "advice/explore/compare.py": {"MOST"}, "advice/explore/k_ranges.py": {"NOTHING"},
-    "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES"}, "advice/explore/why_not.py": {"MOST"},
+    "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES"},
     "advice/explore/within.py": {"MOST"}, "advice/own_runs/machine.py": {"MAX_BYTES", "MAX_RUNS"},
     "advice/rows/predict.py": {"MOST_ROWS"}, "perf/encoding/cells.py": {"_SPARSE"},
     "perf/sizes/weights.py": {"GIB", "MAX_LAYERS", "MAX_READINGS", "_NAME_LENGTH"},
