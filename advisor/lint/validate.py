@@ -37,7 +37,7 @@ T = TypeVar("T")
 _Judged = tuple[CheckedLaunch, tuple[Finding, ...], tuple[Skipped, ...]]
 SUFFIXES = (
     *(".yaml", ".yml", ".sh", ".bash", ".service", ".container", ".ini", ".cmd", ".bat", ".nix"),
-    *(".ps1", ".py", ".json", ".env"),
+    *(".ps1", ".py", ".json", ".env", ".zsh", ".sbatch", ".slurm", ".just", ".mk"),
 )
 _NAMED = lazy_re(r"(?i)(docker|container)file|(gnu)?makefile$|\.?justfile$")
 _PASSED_OVER = ("node_modules", "__pycache__")
