@@ -122,12 +122,14 @@ def compute(
     with np.errstate(all="ignore"):
         learned = model or load()
 
-        def again(rows: Ints, part: arrays.Points) -> Predicted:
-            cells = {name: words.take(rows) for name, words in table.items()}
-            inside = things.take(rows)
-            counted = count_held(part, prepare(part)[1], inside, cells)
-            moved = {name: getattr(held, name)[rows] for name in MOVED}
-            return predict_own_metric(counted.replace(**moved), inside, learned)
+        def again(rows: Ints, column: str, end: float) -> Predicted:
+            inside, part = things.take(rows), held.take(rows).replace(**{column: end})
+            if column != "prefix_caching" or end:  # the bill takes a blank for none
+                cells = {name: words.take(rows) for name, words in table.items()}
+                moved = {name: getattr(part, name) for name in MOVED}
+                part = points.take(rows).replace(**{column: end})
+                part = count_held(part, prepare(part)[1], inside, cells).replace(**moved)
+            return predict_own_metric(part, inside, learned)
 
         full = prepare(points)[1]
         short, base, spec = shortfall(points, full, things, table)

@@ -197,13 +197,13 @@ def widen(
     points: arrays.Points,
     full: arrays.Points,
     found: Predicted,
-    again: Callable[[Ints, arrays.Points], Predicted],
+    again: Callable[[Ints, str, float], Predicted],
 ) -> Predicted:
     """The predictions of N points with those of rows with a blank cell spread over its ends.
 
     `full` are the filled points: where the number that stands in for a blank cell is one of the
-    ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers,
-    their points) once more.
+    ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers)
+    with an end in a column.
     """
     out = found
     for blank in blanks(points, full):
@@ -212,7 +212,7 @@ def widen(
             continue
         mine = found.take(rows)
         low, high = (
-            _at_end(mine, rows, getattr(full, blank.column)[rows] == end, again, points, blank, end)
+            _at_end(mine, rows, getattr(full, blank.column)[rows] == end, again, blank, end)
             for end in blank.ends
         )
         out = out.put(rows, _mix(out.take(rows), low, high))
@@ -223,17 +223,14 @@ def _at_end(
     found: Predicted,
     rows: Ints,
     there: Mask,
-    again: Callable[[Ints, arrays.Points], Predicted],
-    points: arrays.Points,
+    again: Callable[[Ints, str, float], Predicted],
     blank: Blank,
     end: float,
 ) -> Predicted:
     """The predictions of some rows at one end of a blank cell."""
     if there.all():
         return found
-    asked = rows[~there]
-    priced = again(asked, points.take(asked).replace(**{blank.column: end}))
-    return found.put(np.flatnonzero(~there), priced)
+    return found.put(np.flatnonzero(~there), again(rows[~there], blank.column, end))
 
 
 def _mix(found: Predicted, low: Predicted, high: Predicted) -> Predicted:

@@ -6,7 +6,6 @@ read here is only what a row says: no prior, no default.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -167,11 +166,12 @@ def _column(
         return np.full(count, NAN)
     cells = read_words(columns, name, count)
     values = cells.numbers(read)
+    bad = np.isnan(values)
+    if bad.any():
+        bad &= cells.each(lambda cell: normal(cell) not in UNKNOWN)
     _first(
         errors,
-        cells.each(
-            lambda cell: bool(cell) and math.isnan(read(cell)) and normal(cell) not in UNKNOWN
-        ),
+        bad,
         lambda i: (
             f"{name} '{printable(cells.of(i).strip(), 40)}' is not {read.wanted}; "
             "correct it, or leave it empty if it is not known"
