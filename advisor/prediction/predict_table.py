@@ -36,7 +36,6 @@ from advisor.prediction.switches import USUAL_GPUS, widen, with_overflow
 
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
-MOVED = ("host_base", "host_spec")
 LINKS = ("roce", "ethernet")  # between machines
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
@@ -126,7 +125,7 @@ def compute(
             inside, part = things.take(rows), held.take(rows).replace(**{column: end})
             if column != "prefix_caching" or end:  # the bill takes a blank for none
                 cells = {name: words.take(rows) for name, words in table.items()}
-                moved = {name: getattr(part, name) for name in MOVED}
+                moved = {"host_base": part.host_base, "host_spec": part.host_spec}
                 part = points.take(rows).replace(**{column: end})
                 part = count_held(part, prepare(part)[1], inside, cells).replace(**moved)
             return predict_own_metric(part, inside, learned)
@@ -174,22 +173,25 @@ def _own_metric(points: arrays.Points, things: Things, model: Model) -> Predicte
     waits = clients(full, True) < clients(full, False)
     queued = waits & (points.metric != _REQUEST)
     if not queued.any():
-        return _without_queue(points, things, waits, model)
+        return _without_queue(points, full, things, waits, model)
     alone, together = np.flatnonzero(~queued), np.flatnonzero(queued)
     made = _in_queue(points.take(together), things.take(together), model)
     if not len(alone):
         return made
-    others = _without_queue(points.take(alone), things.take(alone), waits[alone], model)
+    others = _without_queue(
+        points.take(alone), full.take(alone), things.take(alone), waits[alone], model
+    )
     # one below the other, and back into the order of the rows
     rest, place = [*others], np.argsort(np.concatenate([alone, together]))
     both: Any = (np.concatenate([a, b])[place] for a, b in zip(rest, [*made], strict=True))
     return Predicted(*both)
 
 
-def _without_queue(points: arrays.Points, things: Things, waits: Mask, model: Model) -> Predicted:
+def _without_queue(
+    points: arrays.Points, full: arrays.Points, things: Things, waits: Mask, model: Model
+) -> Predicted:
     """Each row's own metric, with what is documented where no requests wait (N,)."""
     found = predict.predict_points(points, model, exact=True)
-    full = prepare(points)[1]
     seen = documented.observe(setting(things, full), full)
     steps = points.metric != _TTFT
     found = pick(steps & ~waits, documented.move(found, seen, model), found)

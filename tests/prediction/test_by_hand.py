@@ -243,15 +243,15 @@ def test_only_the_ends_that_are_not_at_hand_are_predicted() -> None:
     read = points({"concurrency": 4}, {"concurrency": 4}, {"concurrency": 4, "spec_method": "none"})
     raw = read.replace(concurrency=np.array([np.nan, 4.0, np.nan]))
     full = read.replace(concurrency=np.array([1.0, 4.0, 1.0]))
-    asked: list[tuple[list[int], list[float]]] = []
+    asked: list[tuple[list[int], str, float]] = []
 
-    def again(rows: np.ndarray, part: object) -> Predicted:  # type: ignore[type-arg]
-        asked.append((rows.tolist(), part.concurrency.tolist()))  # type: ignore[attr-defined]
+    def again(rows: np.ndarray, column: str, end: float) -> Predicted:  # type: ignore[type-arg]
+        asked.append((rows.tolist(), column, end))
         return gain(math.exp(0.4))
 
     three = Predicted(*(np.repeat(column, 3) for column in gain(1.0)))
     made = switches.widen(raw, full, three, again)
-    assert asked == [([0], [32.0])]
+    assert asked == [([0], "concurrency", 32.0)]
     assert made.mean.tolist() == pytest.approx([0.2, 0.0, 0.0])
     tight = full.replace(held_spec=np.array([1.9, 7.9, 2.1]))  # half of the slots are taken
     empty = raw.replace(gpus=np.nan, tp=np.nan, prefix_caching=np.nan)

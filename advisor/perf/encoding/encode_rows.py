@@ -167,11 +167,9 @@ def _column(
     cells = read_words(columns, name, count)
     values = cells.numbers(read)
     bad = np.isnan(values)
-    if bad.any():
-        bad &= cells.each(lambda cell: normal(cell) not in UNKNOWN)
     _first(
         errors,
-        bad,
+        bad & cells.each(lambda cell: normal(cell) not in UNKNOWN) if bad.any() else bad,
         lambda i: (
             f"{name} '{printable(cells.of(i).strip(), 40)}' is not {read.wanted}; "
             "correct it, or leave it empty if it is not known"
