@@ -83,7 +83,8 @@ def answer(
     others = alike.reasons[1:] if least < slots else alike.reasons
     why = (reasons.one_limit(advice, least), *others)
     alike = alike.replace(reasons=why, request=request)
-    if alike.decision != "on":  # what runs meanwhile needs no limit
+    free, held = advice.plan_off, alike.plan_off  # what runs meanwhile needs no limit
+    if alike.decision != "on" and free and held and (free.tp, free.dp) == (held.tp, held.dp):
         alike = alike.replace(plan=advice.plan_off, launch=advice.launch_off)
     return alike, question
 
