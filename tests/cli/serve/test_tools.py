@@ -168,8 +168,8 @@ TASKS: list[tuple[str, dict[str, Any], str]] = [
     ("compare", {"names": "gb10, h100", "price": "2.10/h"}, "per 1M tokens"),
     ("plan", {"hardware": "gb10", "classes": [
         {"name": "chat", "concurrency": 4, "prompt": "2k", "objective": {"tpot": "60ms"}},
-        {"name": "docs", "concurrency": 1, "prompt": "8k", "output": 256},
-    ]}, "chat"),
+        {"users": 1, "context": "8k", "output_tokens": 256},
+    ]}, "class-2"),
     ("list_names", {"kind": "hardware", "match": "arc"}, "arc"),
     ("sweep", {"hardware": "gb10", "vary": "concurrency=1..16 k=0..3"}, "16"),
     ("launch", {"hardware": "dgx spark", "form": "k8s"}, 'kind: "Deployment"'),

@@ -142,11 +142,15 @@ _MACHINE = (
 )
 
 
+_OF_CLASS = {"ctx": "prompt", "context": "prompt", "output_tokens": "output",
+             "users": "concurrency", "requests": "concurrency"}  # as agents name them  # fmt: skip
+
+
 class MixForm(form_base(_MACHINE)):  # type: ignore[misc]
     """Several workloads on one machine."""
 
     classes: tuple[dict[str, Any], ...] = about(
-        "Each with name, concurrency, prompt and output in tokens, and if known "
+        "Each with concurrency, prompt and output in tokens, and if known name, "
         'workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
         ...,
         min_length=1,
@@ -158,11 +162,11 @@ class MixForm(form_base(_MACHINE)):  # type: ignore[misc]
         """The mix as YAML, of which JSON is a part."""
         name, count = split_count(self.hw)
         told = self.model_dump(include={"model", "quant", "engine"}, exclude_none=True)
-        tokens = ("prompt", "output")
-        classes = [
-            {k: written_tokens(v) if k in tokens else written_count(v) for k, v in one.items()}
-            for one in self.classes
-        ]
+        classes = []
+        for i, one in enumerate(self.classes, 1):
+            made = {_OF_CLASS.get(key, key): written_count(value) for key, value in one.items()}
+            made |= {k: written_tokens(made[k]) for k in ("prompt", "output") if k in made}
+            classes.append({"name": f"class-{i}"} | made)
         told |= {"hardware": name, "gpus": self.gpus or count or 1, "classes": classes}
         return json.dumps(told)
 
