@@ -266,7 +266,7 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> InvalidF
     if first["type"] == "extra_forbidden":
         text = f"there is no field '{excerpt(name, 40)}'{_nearest(name, kind)}"
     elif first["type"] == "missing":
-        text = f"{name} is missing"
+        text = f"the field '{name}' is missing"
     elif first["type"] == "value_error":
         text = f"{name}: {first['msg'].removeprefix('Value error, ')}"
     elif first["type"] == "string_pattern_mismatch" and kind is not None:

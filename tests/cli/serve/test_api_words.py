@@ -39,10 +39,10 @@ def test_a_bad_field_has_its_own_name(page: TestClient, path: str, query: str, s
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("/api/validate", {"txt": "x"}, "text is missing"),
-        ("/api/validate", {"text": ""}, "text is missing"),
+        ("/api/validate", {"txt": "x"}, "the field 'text' is missing"),
+        ("/api/validate", {"text": ""}, "the field 'text' is missing"),
         ("/api/validate", {"text": "x", "txt": "y"}, "there is no field 'txt'; did you mean"),
-        ("/api/plan", {}, "hw is missing"),
+        ("/api/plan", {}, "the field 'hw' is missing"),
         ("/api/plan", {"hw": "gb10", "classes": []}, "classes: give at least 1, not 0"),
         ("/api/plan", {"hw": "gb10", "classes": [{}] * 99}, "classes: give at most"),
         ("/api/validate", {"text": "vllm x", "gpus": "0"}, "gpus: '0' is not a whole number"),
@@ -63,7 +63,7 @@ def test_so_has_one_of_a_body(page: TestClient, path: str, body: Any, said: str)
         ("explain/SD999", 404, "unknown rule 'SD999'"),
         ("launch/paper?hw=gb10", 400, "form: 'paper' is none of 'json', 'flags'"),
         ("compare?names=gb10,%20", 400, "names: give at least 2, not 1"),
-        ("sweep?hw=gb10", 400, "vary is missing"),
+        ("sweep?hw=gb10", 400, "the field 'vary' is missing"),
         ("why-not?hw=gb10&what=%3F", 400, "what: '?' does not fit: on, off"),
         ("recommend?hw=gb10&gpus=2&tp=4", 409, "tp 4 needs at least as many GPUs: gpus is 2"),
         ("recommend?concurrency=2", 409, "which hardware?"),

@@ -359,7 +359,7 @@ def test_why_not_is_the_command_lines(page: TestClient) -> None:
         ("/compare?names=gb10,vllm", "compare names of one kind"),
         ("/compare?names=gb10,h100&price=cheap", "price"),
         ("/why-not?what=k%3D4", "which hardware"),
-        ("/why-not?hw=gb10", "what is missing"),
+        ("/why-not?hw=gb10", "the field 'what' is missing"),
         ("/why-not?hw=gb10&what=colour%3Dred", "on, off, k=4"),
     ],
 )

@@ -204,10 +204,10 @@ def test_a_long_list_is_cut_with_a_sentence() -> None:
         ("sweep", {"hw": "gb10", "vary": []}, "vary"),
         ("sweep", {"hw": "gb10", "vary": ["concurrency=1..100000/2000"]}, "400 of one request"),
         ("validate", {"text": "hello"}, "nothing was checked"),
-        ("validate", {"text": "  "}, "text is missing"),
+        ("validate", {"text": "  "}, "the field 'text' is missing"),
         ("explain", {"code": "SD999"}, "SD999"),
         ("ab", {"off": "{}", "on": "{}"}, "off"),
-        ("ab", {"off": "x"}, "on is missing"),
+        ("ab", {"off": "x"}, "the field 'on' is missing"),
     ],
 )
 def test_bad_input_is_an_error_in_one_sentence(name: str, arguments: Any, said: str) -> None:
