@@ -49,7 +49,7 @@ def test_the_documented_case_tells_measurement_and_estimate_and_then_the_cause()
     assert f"Measured 1.24x here with random text, {expected:.2f}x expected" in screen
     assert "A draft-and-verify cycle at k=2 costs" in screen
     # one cause, not a share for the text and its opposite for what the run accepted
-    assert re.search(r"the run accepted 2\.44 tokens a step, yours 2\.4\d \(\+\d+ %\)", screen)
+    assert re.search(r"text \(2\.4\d tokens a step\) for that of the run \(2\.44\) \(\+", screen)
     assert "instead of" not in screen.split("The run")[0]
 
 
@@ -104,7 +104,7 @@ def test_the_measured_gain_times_all_shares_is_the_expected_one(setup: dict[str,
         # what a run accepted is named before what its steps cost
         ("hardware=h100 model=gpt-oss-120b engine=sglang concurrency=64",
          (r"Measured 1\.07x nearest with chat text",
-          r"the run accepted 2\.42 tokens a step, yours 3\.\d\d \(\+\d+ %\)")),
+          r"text \(3\.\d\d tokens a step\) for that of the run \(2\.42\) \(\+\d+ %\)")),
         # llama-benchy sends pieces of a book, so code expects more of each step
         ("hardware=gb10 model=qwen3.8-27b workload=code",
          (r"Measured 1\.68x here with creative text",

@@ -101,7 +101,7 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, beside: 
     asked, read, there, own, accepted = (gain[metric] for _, gain in medians)
     tokens, of_text, _, at_k, _ = (length for length, _ in medians)
     if row.accepted and not other_k:  # a text and what was accepted of it are one cause
-        accepts = f"the run accepted {row.accepted:.2f} tokens a step, yours {tokens:.2f}"
+        accepts = f"your text ({tokens:.2f} tokens a step) for that of the run ({row.accepted:.2f})"
         shares = [(accepts, asked / read * own / accepted)]
     else:
         shares = [(_text_cause(facts, row, tokens, of_text), asked / read)]

@@ -33,9 +33,7 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
         f"Linked machines: a server on each of the {facts.gpus} instead of one across "
         f"them{f', which is {than}' if than else ''}; start the launch on each{more}"
     )
-    return reason(
-        text, "physics core", weight=1.5, brief=f"a server on each is {than}" if than else ""
-    )
+    return reason(text, "physics core", weight=1.5, brief=than and f"a server on each is {than}")
 
 
 def alone(facts: Facts, base: Plan) -> str | None:
