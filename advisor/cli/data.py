@@ -8,7 +8,6 @@ import click
 from advisor.advice.own_runs import receipt as receipts
 from advisor.cli.base import option, path_type, say
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench.rows import import_folder
 from advisor.lab.measurements import files
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids, measurements_dir
@@ -32,20 +31,17 @@ def data_check(path: Path | None) -> None:
 
 
 @data.command("add")
-@click.argument("runs", type=path_type(exists=True))
+@click.argument("runs", type=path_type("file", exists=True))
 @option("acceptance", "CSV of acceptance by position.", path_type(exists=True))
 @option("sources", "CSV that describes the sources.", path_type(exists=True))
 @option("into", "Measurements folder; default: the shipped one.", path_type())
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
     """Add rows, split into one CSV per source with its metadata.
 
-    RUNS is a CSV; or a receipt (JSON) or a folder of a step-cost sweep (with about.yaml), which
-    describe their source themselves.
+    RUNS is a CSV, or a receipt (JSON), which describes its source itself.
     """
     folder = into or measurements_dir()
-    if runs.is_dir():
-        added = [import_folder(runs, folder)[0]]
-    elif runs.suffix == ".json":
+    if runs.suffix == ".json":
         made = receipts.read(runs)
         with TemporaryDirectory() as place:
             table = Path(place, f"{made.id}.csv")

@@ -1,1 +1,0 @@
-"""Step costs measured on a GPU."""
