@@ -130,7 +130,7 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
 
 def exit_status(report: Report, options: dict[str, Any]) -> int:
     """2: not read, or not to its end; 1: findings at or above --fail-on; else 0."""
-    if report.unreadable:
+    if report.failures:
         return 2
     if not options["skip_unrelated"] and (problem := no_launch_message(report)):
         raise AdvisorError(problem)

@@ -186,7 +186,7 @@ class FlagLookups:
         global _named  # noqa: PLW0603 - one slot: rules ask for flags of the same launch in a row
         if _named[0] is not self.launch:
             _named = (self.launch, {found.name: found for found in self.launch.flags})
-        return next((_named[1][name] for name in names if name in _named[1]), None)
+        return next(filter(None, map(_named[1].get, names)), None)
 
     def certain(self, *names: str) -> Flag | None:
         """The same, unless only a variable knows its value."""

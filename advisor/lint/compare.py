@@ -6,7 +6,7 @@ that differs in whatever else the two plans differ (prefix caching, CUDA graphs,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from advisor.perf.host_memory import host_layers
 from advisor.perf.sizes import device
 
 if TYPE_CHECKING:
+    from advisor.advice.judge import Written
     from advisor.advice.recommend import Answered
 
     Prices = Mapping[tuple[Request, Plan], Answered]
@@ -87,21 +88,31 @@ def _ask(one: CheckedLaunch, prices: Prices, drafter: str | None = None) -> tupl
     return Change(advice.decision, fields, ratios, why=why), wanted.method
 
 
-def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
+def drafting_estimate(one: CheckedLaunch, later: Written | None = None) -> Estimate | None:
     """What a launch with a drafter is expected to do; None where that cannot be said."""
-    facts, plan = one.facts, one.plan
-    # a variable may say over how many devices the launch is spread
-    spread = any(flag.unresolved and flag.name.endswith(_RANKS) for flag in one.launch.flags)
-    if plan.method == "none" or spread or one.not_taken or plan.k > MOST_K:
-        return None  # a longer draft than any that was measured is not priced either
-    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
-        return None
-    from advisor.advice.judge import estimate_plans  # start-up: only with a load given
-
     try:
-        return estimate_plans(facts, [plan])[0]
+        written = later or estimate_together([one]).get(0)
+        return written()[0] if written else None
     except AdvisorError:
         return None
+
+
+def estimate_together(launches: Sequence[CheckedLaunch]) -> dict[int, Written]:
+    """The estimates of many launches by their numbers, each written out when it is its turn."""
+    asked = {
+        number: (facts, [plan], ())
+        for number, (launch, plan, facts, not_taken, _) in enumerate(launches)
+        # a longer draft than any that was measured is not priced
+        if plan.method != "none" and plan.k <= MOST_K and not not_taken
+        if facts.hardware and facts.concurrency is not None and facts.shape
+        # a variable may say over how many devices the launch is spread
+        if not any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
+    }
+    if not asked:
+        return {}
+    from advisor.advice.judge import estimate_questions  # start-up: only with a load given
+
+    return dict(zip(asked, estimate_questions([*asked.values()])[0], strict=True))
 
 
 def _own_drafter(one: CheckedLaunch) -> str:

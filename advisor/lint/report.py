@@ -158,11 +158,6 @@ class Report(NamedTuple):
         return tuple(failures)
 
     @property
-    def unreadable(self) -> bool:
-        """Whether a file could not be read, or a launch of it not judged."""
-        return bool(self.failures)
-
-    @property
     def cut_short(self) -> bool:
         """Whether a part of a file was not judged, so that its silence is no pass."""
         return any(one.cut_short for one in self.files)

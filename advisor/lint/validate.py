@@ -154,7 +154,7 @@ def check_launch(
     """Judge every launch of one file. Raises AdvisorError for unknown hardware and rules."""
     if given.hw:
         knowledge.hardware(given.hw)
-    tuple(select_rows(select, ignore))
+    tuple(select_rows(select, ignore) if select or ignore else ())
     judge = partial(_judge, asked=Judging(given, select, ignore))
     report = fence(partial(_check_file, read, judge))
     if isinstance(report, str):

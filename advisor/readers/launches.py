@@ -61,7 +61,9 @@ class LaunchMaker:
 
     def _launch(self, found: EngineCommand) -> Launch:
         adapter = engines.get(found.engine)
-        notes = [] if found.said is None else [_note(found.said)]
+        notes = [found.said] if isinstance(found.said, str) else []
+        if isinstance(found.said, CutOff):
+            notes = [f"not part of the command: {found.said.sentence}"]
         tokens = self._tokens(found, adapter, notes)
         version_text, fork, sure = self._version(found)
         about: dict[str, Any] = {
@@ -258,10 +260,6 @@ def _month(image: str, tag: str | None, engine: str) -> str | None:
         return None
     notes: Mapping[str, str] = engines.get(engine).catalogue.notes["nvidia_months"]["releases"]
     return notes.get(month[1])
-
-
-def _note(said: str | CutOff) -> str:
-    return said if isinstance(said, str) else f"not part of the command: {said.sentence}"
 
 
 def _place(text: Mapped) -> Span | None:

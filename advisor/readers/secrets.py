@@ -165,7 +165,9 @@ def _telling_word(word: str) -> str:
     return word
 
 
-def _is_secret_name(name: str) -> bool:
+@lru_cache(maxsize=4096)  # the same few names stand in every file
+def is_secret_name(name: str) -> bool:
+    """Whether a variable or key of this name holds a secret."""
     words = _words(name)
     while words and words[-1].isdigit():
         words.pop()
@@ -185,10 +187,6 @@ def _is_secret_name(name: str) -> bool:
     if last.endswith(_TAILS):
         return True
     return last in _SECRET_WORDS or "".join(words[-2:]) in _SECRET_WORDS
-
-
-# The same few names stand in every file.
-is_secret_name = lru_cache(maxsize=4096)(_is_secret_name)
 
 
 def is_secret_flag(name: str) -> bool:
@@ -296,10 +294,15 @@ _VARIABLE = lazy_re(r"\$\{?([A-Za-z_]\w{0,60})")
 def _learn_parts(redactor: Redactor, value: str, text: str, depth: int = 3) -> None:
     """Learn the variables that a secret is put together of: `A=half` of `--api-key $A$B`."""
     names = set(_VARIABLE.findall(value[:200])) if depth else set()
-    for found in _ASSIGNED.finditer(text) if names else ():
-        if found[1] in names:
-            redactor.learn(found[2])
-            _learn_parts(redactor, found[2], text, depth - 1)
+    for name, assigned in _assignments(text) if names else ():
+        if name in names:
+            redactor.learn(assigned)
+            _learn_parts(redactor, assigned, text, depth - 1)
+
+
+@lru_cache(maxsize=1)  # of the file that is read
+def _assignments(text: str) -> list[tuple[str, str]]:
+    return _ASSIGNED.findall(text)
 
 
 _WORD = lazy_re(r"[A-Za-z]+[.)]?")

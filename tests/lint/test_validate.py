@@ -55,7 +55,7 @@ def test_text_path_and_several_paths() -> None:
         finding.code for finding in validate(text=REMOVED).findings
     ]
     both = validate([str(CORPUS / "case-014.sh"), str(CORPUS / "case-101.sh"), "missing.yaml"])
-    assert len(both.launches) == 2 and both.unreadable
+    assert len(both.launches) == 2 and both.failures
     assert "no such file" in (both.files[2].error or "")
     assert len(validate(str(CORPUS)).files) >= 70
     with pytest.raises(AdvisorError):

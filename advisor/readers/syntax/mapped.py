@@ -30,9 +30,6 @@ class Mapped:
     def __len__(self) -> int:
         return len(self.text)
 
-    def __repr__(self) -> str:
-        return f"Mapped({self.text!r}, {self.span()})"
-
     def part(self, start: int, end: int) -> Mapped:
         """Return the text from start to end, with its offsets."""
         return Mapped(self.text[start:end], self.pos[start:end])

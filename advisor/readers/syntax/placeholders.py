@@ -1,5 +1,7 @@
 """Words that are to be filled in before a text is used: they are unknown, never wrong."""
 
+from functools import lru_cache
+
 from advisor.domain.patterns import lazy_re
 
 # `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it
@@ -37,11 +39,13 @@ _CAPITALS = lazy_re(
 )
 
 
+@lru_cache(maxsize=1024)  # the same words stand in every file
 def left_open(text: str) -> bool:
     """Whether a text, JSON and prose too, holds a mark or a name that is to be replaced."""
     return _LIKELY.search(text) is not None and _LEFT_OPEN.search(text) is not None
 
 
+@lru_cache(maxsize=1024)
 def to_fill(word: str, *, named: bool = False) -> bool:
     """The same of a path or a port; `named`: a part in capitals is a placeholder too."""
     return (

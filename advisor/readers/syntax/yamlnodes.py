@@ -36,7 +36,8 @@ class Node:
 
     def get(self, *names: str) -> Node:
         """The value of the first of these keys; merged mappings (`<<`) come last."""
-        return next((found for name in names if (found := self._find(name, 0))), NOTHING)
+        each = (self._find(name, 0) for name in names)
+        return next((one for one in each if one.kind), NOTHING)
 
     def _find(self, name: str, depth: int) -> Node:
         own = self._own

@@ -16,9 +16,12 @@ MAX_TEXT = 10_000  # characters of one text
 
 def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
-    from advisor.lint.compare import drafting_estimate  # start-up: only for this format
+    from advisor.lint import compare  # start-up: only for this format
 
-    estimates = [fence(partial(drafting_estimate, one)) for one in report.launches]
+    batch = fence(partial(compare.estimate_together, report.launches))
+    later = {} if isinstance(batch, str) else batch  # each alone, where one fails
+    turns = ((one, later.get(number)) for number, one in enumerate(report.launches))
+    estimates = [fence(partial(compare.drafting_estimate, *turn)) for turn in turns]
     told_of = zip(report.launches, estimates, strict=True)
     failed = [Skipped("estimate", (x,), one.launch.file) for one, x in told_of if type(x) is str]
     told: dict[str, Any] = redact_data(
@@ -54,9 +57,8 @@ _FIX = {"text": _TEXT, "safe": schema_of(bool), "applicable": schema_of(bool)}
 
 def _fix(finding: Finding) -> dict[str, Any] | None:
     fix = finding.fix
-    if fix is None:
-        return None
-    return {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)}
+    told = fix and {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)}
+    return told or None
 
 
 _FINDING = Shape(
