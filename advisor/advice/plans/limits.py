@@ -50,13 +50,13 @@ LENGTHS = sourced(
 SMALL_GB = sourced(
     32.0,
     "GB",
-    "on smaller cards the prefill of 50,000 tokens of a hybrid ran out of memory (SD309)",
+    "noonghunna/club-3090#41: on smaller cards a hybrid's prefill of 50,000 tokens failed",
     "read",
 )
 SMALL_LENGTH = sourced(
     32_768,
     "tokens",
-    "the longest of LENGTHS below the prefill that failed on such cards (SD309)",
+    "the longest of LENGTHS below the prefill that failed on such cards",
     "derived",
 )
 FREE = sourced(

@@ -9,12 +9,9 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import decimal
-from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
-from advisor.rules.kit.flags import spec_keys
+from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.models import headless, target_of
-from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
-SAFE_MIN = 8
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
@@ -197,58 +194,3 @@ def severity(model: LLM, target: LLM | None) -> Severity | None:
         return None
     pairs = ((target.hidden, model.hidden), (target.vocab, model.vocab))
     return "error" if any(one and other and one != other for one, other in pairs) else None
-
-
-@rule("SD245", "info", "vllm", at="spec")
-@when(methods="ngram", options="--speculative-config")
-def ngram_lookup_min(case: Case) -> Hits:
-    """N-gram speculation that copies after two matching tokens.
-
-    Why: most drafts are wrong. A warning where tool calls, which were seen corrupted, are parsed.
-    Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
-        --speculative-config '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
-    Good: with "prompt_lookup_max":12,"prompt_lookup_min":8 for "prompt_lookup_max":4
-    Sources: vllm-project/vllm#56077; vllm-project/vllm#40875
-    """
-    place, data = spec_keys(case)
-    least, most = data.get("prompt_lookup_min"), data.get("prompt_lookup_max")
-    right = isinstance(least, int) and least >= SAFE_MIN
-    if place is None or right or is_suffix_decoding(case):
-        return
-    what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
-    fix = Fix(text=what)
-    if isinstance(most, int) and most >= SAFE_MIN:  # an edit only where it leaves room for it
-        write = json_fix if isinstance(least, int) else json_add_fix
-        fix = write(case, place, "prompt_lookup_min", str(SAFE_MIN), what)
-    yield Hit(
-        f"n-gram drafts after {least if least is not None else 'the default of 2'} matching "
-        f"tokens are mostly wrong",
-        severity="warning"
-        if case.facts.workload == "agent" or case.plan.tool_call_parser
-        else None,
-        fix=fix,
-    )
-
-
-@rule("SD270", "warning", "vllm sglang", at="k")
-@when(speculative=True, parts="plan.draft_model")
-def drafter_k_too_high(case: Case) -> Hits:
-    """More draft tokens than the published drafter was made for.
-
-    Why: with 3 draft tokens a head for one cost 45 % of the speed at 32 requests.
-    Bad: vllm serve openai/gpt-oss-120b --speculative-config
-        '{"method":"eagle3","num_speculative_tokens":3,
-        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
-    Good: with "num_speculative_tokens":1 for "num_speculative_tokens":3
-    Sources: knowledge/drafters
-    """
-    _, drafter = knowledge.drafter_home(case.plan.draft_model or "") or (None, None)
-    most = (drafter.k_max or (drafter.block or 0) - 1) if drafter is not None else 0
-    if drafter is not None and 0 < most < case.plan.k:
-        yield Hit(
-            f"{drafter.repository} was made for {most} draft token{'s' if most > 1 else ''}, not "
-            f"{case.plan.k}",
-            fix=k_fix(case, most, f"Draft {most}."),
-            sources=drafter.sources,
-            conflicts=drafter.conflicts,
-        )

@@ -4,11 +4,11 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import decimal, is_hybrid, number
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
+from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
 
-MIXED, INTERVAL = "--enable-mixed-chunk", ("--mamba-track-interval", "--page-size")
+INTERVAL = ("--mamba-track-interval", "--page-size")
 ROW = table("compatibility")["mamba_track_interval"]
 STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
 WHAT = (
@@ -153,23 +153,6 @@ def sglang_conservativeness_low(case: Case) -> Hits:
             flag=place,
             fix="Use 1.0 (the default) and --chunked-prefill-size 4096.",
         )
-
-
-@rule("SD237", "warning", "sglang", at=MIXED)
-@when(speculative=True, options=MIXED)
-def sglang_mixed_chunk_off(case: Case) -> Hits:
-    """--enable-mixed-chunk together with speculation.
-
-    Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
-        --speculative-algorithm NEXTN
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
-    Sources: sglang 0.5.9 to 0.5.23 server_args.py
-    """
-    if case.has_switch(MIXED):
-        what = "Remove it, or switch speculation off where mixed chunks matter more."
-        fix = drop_fix(case, MIXED, what, safe=is_release_pinned(case))
-        yield Hit(f"{MIXED} is switched off by speculation", fix=fix)
 
 
 @rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval", at=INTERVAL)

@@ -120,22 +120,3 @@ def sglang_triton_graph_crash(case: Case) -> Hits:
             flag=case.flag("--attention-backend") or case.spec_flag(),
             fix="Use another release or backend, or switch decode CUDA graphs off.",
         )
-
-
-@rule("SD256", "warning", "sglang", defect="sglang-backend-downgrade", unsure="warning")
-@when(methods="mtp")
-def sglang_backend_downgrade(case: Case) -> Hits:
-    """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
-
-    Why: long prompts are then slower with speculation than without.
-    Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
-        trtllm_mha --speculative-algorithm NEXTN
-    Good (version=0.5.21): with flashinfer for trtllm_mha
-    """
-    if case.plan.attention_backend == "trtllm_mha":
-        yield Hit(
-            "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
-            "without speculation",
-            flag=case.flag("--attention-backend"),
-            fix="Name a backend that NEXTN keeps, and read the chosen one in the log.",
-        )

@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import fp8_kv, is_gguf, is_hybrid
+from advisor.rules.kit.case import fp8_kv, is_gguf
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import bill, demand_tokens, leaves_no_pool, streams, unknown_sizes
 
@@ -185,29 +185,3 @@ def unified_memory_overcommit(case: Case) -> Hits:
             flag=place,
             fix=set_fix(case, place, f"{limit:g}", f"Set it to {limit:g} or less."),
         )
-
-
-@rule("SD309", "warning", "vllm", data="memory.gdn_prefill_gpu_memory_gb", at="--max-model-len")
-@when(needs="hardware model")
-def gdn_prefill_oom(case: Case) -> Hits:
-    """Long prompts of a hybrid (GDN) model on one small card under vLLM.
-
-    Why: the GDN prefill keeps 500 MiB of live tensors: a request of 50,000 tokens fails.
-    Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2
-    Good (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 32768 --max-num-seqs 2
-    Sources: noonghunna/club-3090 CLIFFS
-    """
-    memory = case.facts.hardware.memory_gb if case.facts.hardware else None
-    longest = max(case.facts.ctx_tokens or 0, case.plan.max_model_len or 0)
-    several = case.plan.tp * case.plan.pp > 1 or unknown_sizes(case)
-    if not is_hybrid(case) or memory is None or several:
-        return
-    small = memory.value <= number("memory", "gdn_prefill_gpu_memory_gb")
-    if not small or longest < number("memory", "gdn_prefill_ctx_tokens"):
-        return
-    yield Hit(
-        f"prompts of up to {longest:,} tokens on one {case.hardware_name} ({memory.value:g} GB): "
-        "the GDN prefill of vLLM ran out of memory there beyond about "
-        f"{number('memory', 'gdn_prefill_ctx_tokens'):,.0f} tokens",
-        fix="Use --max-num-batched-tokens 2048, TP 2, a shorter context, or llama-server.",
-    )
