@@ -155,17 +155,6 @@ _PREFIXES = (
     re.compile(r"\([A-Za-z]\w{0,30}(?: [\w=-]{1,30})? pid=\d+\) "),  # vLLM's processes
     re.compile(r"\[(?:pod/)?[\w./-]{1,120}\] (?=\S)"),  # kubectl logs --prefix
 )
-_NO_TEXT = {
-    b"PK\x03\x04": "a zip archive (or a spreadsheet): unpack it, or save it as CSV",
-    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it first",
-    b"\xfd7zXZ": "packed by xz: unpack it first",
-    b"BZh": "packed by bzip2: unpack it first",
-    b"\x89PNG": "a picture: give the text that it shows",
-    b"\xff\xd8\xff": "a picture: give the text that it shows",
-    b"%PDF-": "a PDF: give the text that it shows",
-    b"SQLite format 3\x00": "a database: give the summary beside it (of evalscope "
-    "benchmark_summary.json)",
-}
 
 
 def text_of(data: bytes, most: int) -> str:
@@ -193,15 +182,10 @@ def _unpack(data: bytes, most: int) -> bytes:
 
 
 def _decode(data: bytes) -> str:
-    for mark, what in _NO_TEXT.items():
-        if data.startswith(mark):
-            raise ValueError(what)
     refused = "no UTF-8 text; expected a benchmark's JSON, CSV, console output or log"
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             text = data.decode("utf-16")
-        elif _is_utf16(data[:4000]):
-            text = data.decode("utf-16-le")
         else:
             text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -212,12 +196,6 @@ def _decode(data: bytes) -> str:
     if "\x00" in text:
         raise ValueError("binary data; expected a benchmark's JSON, CSV, console output or log")
     return text
-
-
-def _is_utf16(start: bytes) -> bool:
-    """Whether bytes are UTF-16 without its mark: every other one is 0 but for a table's lines."""
-    odd = start[1::2]
-    return len(start) > 3 and odd.count(0) > 0.3 * len(odd)
 
 
 def without_prefixes(text: str) -> str:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from advisor.readers.results.document import Unreadable, parse
+from advisor.readers.results.document import parse
 from advisor.readers.results.formats import read_document
 from advisor.readers.results.run import BenchmarkRun
 
@@ -132,16 +132,6 @@ def test_results_of_vllm_in_a_table_are_read() -> None:
     assert first.acceptance is not None and first.acceptance.length == 2.38
     assert (second.requests, second.output_tok_s, second.acceptance) == (64, 914.25, None)
     assert (first.client, second.part) == ("vllm bench serve", "row 2")
-
-
-@pytest.mark.parametrize(
-    ("start", "what"),
-    [(b"PK\x03\x04aa", "zip archive"), (b"\x89PNG\r\n", "picture"), (b"%PDF-1.7", "PDF"),
-     (b"\x28\xb5\x2f\xfdab", "zstd"), (b"SQLite format 3\x00", "benchmark_summary.json")],
-)  # fmt: skip
-def test_what_is_no_text_is_named(start: bytes, what: str) -> None:
-    with pytest.raises(Unreadable, match=what):
-        parse("file", start + bytes(range(256)))
 
 
 def test_a_time_per_token_that_is_not_printed_is_time_over_tokens() -> None:
