@@ -122,7 +122,7 @@ ROOMS = {
     "render": Room(
         ("advisor/render/**/*.py",),
         (
-            "tests/render",
+            "tests/render/test_[frs]*.py",  # the examples run beside it, where no mutant is seen
             "tests/lint/test_validate.py",
             "tests/advice/explore/test_[cs]*.py",
             "tests/advice/explore/test_plan*.py",
