@@ -18,7 +18,6 @@ from advisor.render.text import (
     SCREEN_LINES,
     advice_text,
     first_screen,
-    quiet_line,
     screen_height,
     two_digits,
 )
@@ -35,27 +34,6 @@ def test_first_screen_fits_22_lines_of_80(advice: Advice) -> None:
     assert text[: len(lines)] == lines
     assert len(text) == len(lines) + 1 and text[-1].startswith("--explain: ")
     assert advice_text(advice, explain=True).splitlines()[: len(lines)] == lines
-
-
-@pytest.mark.parametrize("advice", ALL)
-def test_first_screen_carries_the_answer(advice: Advice) -> None:
-    screen = "\n".join(first_screen(advice, Paper(80)))
-    assert {"on": "ON", "off": "OFF", "measure": "MEASURE FIRST"}[
-        advice.decision
-    ] in screen.splitlines()[0]
-    assert screen.count("\nWhy: ") == 1
-    assert screen.endswith(pack_launch(advice.launch, 80)[-1])
-    if advice.estimate is not None:
-        for name in ("output tok/s", "TPOT", "TTFT"):
-            assert re.search(rf"{name} +[\d.]+x \([\d.]+ to [\d.]+\) +[\d,.]+( ms)? ", screen), name
-    told = max(advice.reasons, key=lambda r: r.weight)
-    assert " ".join(told.text.split()) in " ".join(screen.split())  # whole, never cut
-
-
-def test_first_screen_shows_k_and_the_strongest_reason_first() -> None:
-    screen = "\n".join(first_screen(cases.on(), Paper(80)))
-    assert "k = 2 draft tokens" in screen
-    assert "clean measured pair" in screen and "bound by memory bandwidth" not in screen
 
 
 def test_a_k_schedule_is_told_by_batch_size() -> None:
@@ -119,46 +97,6 @@ def test_ascii_where_the_output_takes_no_more() -> None:
     assert 'k >= 2 -> "slower" - by 3 x ?' in advice_text(advice, Paper(unicode=False))
     assert advice_text(advice, Paper(unicode=False)).isascii()
     assert "k ≥ 2 → “slower” – by 3 × 中" in advice_text(advice)
-
-
-@pytest.mark.parametrize("advice", ALL)
-def test_everything_behind_the_answer_stands_below(advice: Advice) -> None:
-    text = " ".join(advice_text(advice, explain=True).split())
-    for reason in advice.reasons:
-        assert " ".join(reason.text.split()) in text
-        assert all(source in text for source in reason.sources)
-    for line in advice.would_change:
-        assert line in text
-    for finding in advice.findings:
-        assert f"{finding.code} {finding.severity}: {finding.message}" in text
-        assert all(part in text for part in (*finding.sources, *finding.conflicts))
-        assert finding.fix is None or finding.fix.text in text
-    for _, value, why in advice.facts.defaults:
-        assert value in text and why in text
-    for row in advice.facts.evidence:
-        assert f"[{row.source}]" in text
-
-
-def test_the_memory_bill_says_what_speculation_costs() -> None:
-    text = " ".join(advice_text(cases.on(), explain=True).split())
-    assert "speculative part 0.79 GiB" in text
-    assert (
-        "room for 324,000 KV tokens; without speculation 360,000 (36,000 fewer with it, 10.0 %)"
-        in text
-    )
-
-
-def test_measure_hands_over_the_benchmark_and_the_other_arm() -> None:
-    text = advice_text(cases.measure(), explain=True)
-    section = text[text.index("\nMeasure it on your machine\n") :]
-    assert section.index("advisor bench plan") < section.index("advisor bench run")
-    other = text[text.index("\nWith speculation, if you want to try it\n") :]
-    assert '"num_speculative_tokens":2' in other
-
-
-def test_on_shows_the_arm_without_speculation_and_off_the_other() -> None:
-    assert "The same without speculation" in advice_text(cases.on(), explain=True)
-    assert "With speculation, if you want to try it" in advice_text(cases.off(), explain=True)
 
 
 def test_sources_are_resolved_where_they_are_known() -> None:
@@ -237,17 +175,6 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
 )  # fmt: skip
 def test_levels_have_two_digits(value: float, told: str) -> None:
     assert two_digits(value) == told
-
-
-@pytest.mark.parametrize("advice", ALL)
-def test_quiet_is_one_line(advice: Advice) -> None:
-    line = quiet_line(advice)
-    assert line.count("\n") == 1 and line.startswith(advice.decision)
-    if advice.estimate is not None and advice.gain is not None:
-        assert "MTP k=2, 1." in line and "chance of a gain 97 %" in line
-    unpriced = advice.model_copy(update={"estimate": None, "decision": "measure"})
-    if advice.candidate is not None:  # what to measure is said without a figure too
-        assert quiet_line(unpriced) == "measure, MTP k=2\n"
 
 
 def test_off_beside_a_gain_says_what_overrules_it() -> None:
