@@ -1,5 +1,7 @@
 """--hw auto: what the vendors' tools print, and what we make of it."""
 
+from pathlib import Path
+
 import pytest
 
 from advisor.advice.resolve import facts_for_request
@@ -104,8 +106,21 @@ def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) 
     assert detect_names() == (ident, count)
 
 
+@pytest.mark.parametrize(("told", "value"), [("MemTotal:  131072000 kB", 125.0), ("", 128)])
+def test_the_memory_of_a_machine_that_shares_it(
+    bare: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, value: float
+) -> None:
+    """131,072,000 kB are 125 GiB; without them the listed size counts."""
+    (tmp_path / "meminfo").write_text(told)
+    monkeypatch.setattr(detect_module, "Path", lambda _: tmp_path / "meminfo")
+    bare["rocm-smi"] = "GPU[0] : GFX Version: gfx1151\n"
+    memory = detect()[0].memory_gb
+    assert memory is not None and memory.value == value
+
+
 def test_nothing_found_says_what_to_do_and_an_unknown_card_is_named(bare: dict[str, str]) -> None:
-    with pytest.raises(AdvisorError, match=r"no accelerator found.*--hw"):
+    tried = r"no accelerator found \(tried nvidia-smi, rocm-smi, sysctl\): give --hw"
+    with pytest.raises(AdvisorError, match=tried):
         detect()
     bare["nvidia-smi"] = "NVIDIA Frobnicator 9000, 8192\n"
     with pytest.raises(AdvisorError, match="Frobnicator 9000"):

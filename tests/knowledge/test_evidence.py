@@ -64,6 +64,28 @@ def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
     assert [e.covers for e in nearest_pairs(asked)] == [covers]
 
 
+@pytest.mark.parametrize(
+    ("change", "far"),
+    [
+        ({}, 0.0), ({"concurrency": 64.0}, 0.8), ({"concurrency": 4.0}, 0.8),
+        ({"concurrency": None}, 0.6), ({"input_tokens": 8192}, 0.3), ({"input_tokens": None}, 0.3),
+        ({"clean": False}, 0.5), ({"engine": "sglang"}, 1.2), ({"quant": "nvfp4"}, 0.5),
+        ({"gpu_count": 2}, 0.6),
+        # another vendor, another architecture, another class
+        ({"hardware": "h100-sxm"}, 1.5 + 0.5 + 0.5), ({"hardware": "mi300x"}, 1.5 + 1.5 + 0.5),
+        ({"hardware": "jetson-thor"}, 1.5 + 0.5), ({"hardware": "strix-halo"}, 1.5 + 1.5),
+        # a sibling, another architecture, another family; dense beside a mixture
+        ({"model": "qwen3.5-35b-a3b"}, 1.0), ({"model": "qwen3.6-27b"}, 1.0 + 0.5 + 0.7),
+        ({"model": "gemma-4-26b-a4b"}, 1.0 + 1.5), ({"model": "gemma-4-31b"}, 1.0 + 1.5 + 0.7),
+    ],
+)  # fmt: skip
+def test_how_far_a_pair_lies(change: dict[str, Any], far: float) -> None:
+    """Octaves of requests 0.4 each, of the prompt 0.15; unknown: 1.5 and 2 octaves."""
+    pair = PAIR | change
+    group = evidence._group_distance(pair, ask(), {})
+    assert group + evidence._load_distance(pair, ask()) == pytest.approx(far)
+
+
 def test_all_metrics_of_covering_runs_and_one_of_the_others(only: Any) -> None:
     far = {"hardware": "jetson-thor", "run_id": "r2"}
     only({}, {"metric": "tpot"}, {"metric": "ttft"}, far, {**far, "metric": "tpot"})

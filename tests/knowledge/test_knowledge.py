@@ -19,11 +19,12 @@ from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, Un
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import age, evidence, store
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.build import _imputation
-from advisor.knowledge.fact_files import FactFileError
+from advisor.knowledge.build import _imputation, compile_index, index_text
+from advisor.knowledge.fact_files import FactFileError, model_forms, repositories
 from advisor.knowledge.imputed import architecture, table
 from advisor.knowledge.listing import weak_facts
 from advisor.perf.arrays import ARCHS, CLASSES, LINKS, QUANT_FAMILIES
+from tests.tables import fields
 
 HERE = Path(__file__).parents[1]
 NAMES = json.loads((HERE / "knowledge_names.json").read_text())
@@ -141,13 +142,43 @@ def test_model_and_quant_in_longer_texts(text: str, model: str | None, quant: st
     assert (found.id if found else None, bits.id if bits else None) == (model, quant)
 
 
-@pytest.mark.parametrize(("name", "family", "low", "high"), NAMES["unseen_quants"])
-def test_unseen_quants_resolve_by_the_rule_of_their_family(
-    name: str, family: str, low: float, high: float
+def test_unseen_quants_resolve_by_the_rule_of_their_family() -> None:
+    """Half a bit more for MLX's scales, a quarter for those of groups of 64 to 128 weights."""
+    for name, family, low, high in NAMES["unseen_quants"]:
+        quant = knowledge.quant(name)
+        assert quant.family == family and low <= 8 * quant.bytes_ffn <= high, name
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "bits", "head", "engines", "source"),
+    [
+        ("mlx-7bit", "mlx", 7.5, 7.5, ["mlx"], "mlx-layout"),
+        ("MLX-1.5bit", "mlx", 2.0, 2.0, ["mlx"], "mlx-layout"),
+        ("5bit-mlx", "mlx", 5.5, 5.5, ["mlx"], "mlx-layout"),
+        ("exl2-8bpw", "exl3", 8.0, 8.0, ["exllamav3"], "exl3-layout"),
+        ("exl3-1bpw", "exl3", 1.0, 1.0, ["exllamav3"], "exl3-layout"),
+        ("w5a16", "int4", 5.25, 16.0, ["vllm", "sglang"], "awq-gptq-layout"),
+        ("int6", "int8", 6.25, 16.0, ["vllm", "sglang"], "awq-gptq-layout"),
+    ],
+)
+def test_bits_as_named(
+    name: str, family: str, bits: float, head: float, engines: list[str], source: str
 ) -> None:
     quant = knowledge.quant(name)
-    assert quant.family == family
-    assert low <= 8 * quant.bytes_ffn <= high
+    assert (quant.id, quant.family, quant.bits) == (name.lower(), family, bits)
+    assert ([*quant.engines], quant.source) == (engines, source)
+    assert quant.note == "By the rule of its family: bits as named."
+    body = {getattr(quant, f"bytes_{part}") for part in ("mixer", "ffn")}
+    ends = {
+        getattr(quant, f"bytes_{part}") for part in ("lm_head", "embedding", "mtp", "mtp_lm_head")
+    }
+    assert (body, ends) == ({round(bits / 8, 4)}, {round(head / 8, 4)})
+
+
+@pytest.mark.parametrize("name", ["mlx-1bit", "exl2-0.9bpw", "exl3-8.1bpw", "w9a16", "q9_k_m"])
+def test_bits_that_no_family_has_are_no_quantisation(name: str) -> None:
+    with pytest.raises(UnknownFact):
+        knowledge.quant(name)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +219,39 @@ def test_shapes_own_proxy_and_made() -> None:
     assert made.layers and made.mixer_params_b and "approximated" in made.note
     with pytest.raises(AdvisorError, match="total_params_b"):
         knowledge.shape_of(knowledge.llm("unknown-moe"))
+
+
+BY_RATIOS = {  # by hand: 1024 x 8^0.45 = 2,610 and 30 x 8^0.22 = 47.4, in eights; 27 % mixer
+    "total_params_b=8": "hidden=2608 layers=48 vocab=200000 lm_head_params_b=0.5216 "
+    "mixer_params_b=2.16 dense_ffn_params_b=4.7968 kv_elems_per_token=98304",
+    "total_params_b=8 vocab=100000 hidden=4096 layers=32 kv_elems_per_token=9": "hidden=4096 "
+    "layers=32 vocab=100000 lm_head_params_b=0.4096 mixer_params_b=2.16 kv_elems_per_token=9 "
+    "dense_ffn_params_b=5.0208",
+    # 1024 x 22^0.35 x 1.5 = 4,532, 24 x 235^0.18 = 64.1, 45 % of what is active, experts the rest
+    "total_params_b=235 active_params_b=22 arch=moe": "hidden=4528 layers=64 experts=256 "
+    "experts_per_token=8 moe_layers=64 mixer_params_b=9.9 expert_params_m=13.6285 "
+    "shared_params_b=0 dense_ffn_params_b=0 kv_elems_per_token=65536",
+    # 5 % active: 0.5, a tenth of all at most; three tenths where the heads take more
+    "total_params_b=10 arch=moe hidden=8192 layers=24 experts=64 experts_per_token=4":
+    "mixer_params_b=0.225 lm_head_params_b=1.6384 expert_params_m=4.230599 experts=64 "
+    "experts_per_token=4",
+    "total_params_b=1 active_params_b=0.69 hidden=8192 layers=24": "mixer_params_b=0.1 "
+    "expert_params_m=0.048828",
+    "total_params_b=1 active_params_b=0.7 hidden=1024 layers=24": "mixer_params_b=0.27 "
+    "dense_ffn_params_b=0.3204",
+    "total_params_b=8 arch=hybrid-gdn-dense layers=40": "full_attention_layers=10 linear_layers=30 "
+    "state_mb_per_seq=72 kv_elems_per_token=20480",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("told", BY_RATIOS)
+def test_a_shape_that_nobody_published_by_its_ratios(told: str) -> None:
+    shape = knowledge.shape_of(LLM(id="x", note="Own.", **fields(told)))
+    made = fields(BY_RATIOS[told])
+    assert {name: getattr(shape, name) for name in made} == pytest.approx(made, rel=1e-4)
+    assert shape.note.startswith("Own. Shape approximated from ")
+    total = fields(told)["total_params_b"]
+    assert f" {total}B total and " in shape.note
 
 
 @pytest.mark.parametrize(("total", "active"), [(0.5, 0.5), (7, 7), (30, 3), (235, 22), (2400, 95)])
@@ -284,13 +348,13 @@ def test_a_quant_brings_the_engine_that_runs_it() -> None:
     facts = facts_for_request(Request(hardware="h200", quant="q4_k_m"))
     assert facts.engine == "llama-server"
     assert any(field == "engine" and "q4_k_m" in why for field, _, why in facts.defaults)
-    for fields in (
+    for asked in (
         {"quant": "mlx-4bit"},
         {"quant": "q4_k_m", "engine": "vllm"},
         {"engine": "ollama"},
     ):
         with pytest.raises(AdvisorError):
-            facts_for_request(Request.model_validate({"hardware": "h200", **fields}))
+            facts_for_request(Request.model_validate({"hardware": "h200", **asked}))
 
 
 # Drafters that no launch here can name: a distilled head of a third party.
@@ -344,6 +408,29 @@ def test_every_word_of_the_vocabularies_has_its_values() -> None:
     assert set(CLASSES) <= set(table("classes"))
     assert set(table("links")) == set(LINKS) - {"unknown"}
     assert set(table("quant_families", "bytes_ffn")) == set(QUANT_FAMILIES)
+
+
+def test_the_shipped_index_is_that_of_the_files() -> None:
+    made = compile_index()
+    assert index_text(made) == (knowledge_dir() / "index.json").read_text(encoding="utf-8")
+    for kind in ("hardware", "llms", "quants", "drafters", "methods"):
+        names = {path.stem for path in (knowledge_dir() / kind).glob("*.yaml")}
+        assert made[kind].keys() == names, kind
+
+
+def test_repositories_and_forms_by_which_a_text_names_a_model() -> None:
+    """A repository of several quantisations, or of files, says none; a number is no model."""
+    rows = [("Me/A", "fp8", ""), ("me/b", "q4_k_m", "x.gguf"), ("me/c", "fp8", ""),
+            ("me/c", "bf16", ""), ("me/c", "bf16", "")]  # fmt: skip
+    points = [{"repository": r, "quant": q} | ({"file": f} if f else {}) for r, q, f in rows]
+    assert repositories({"m-1": {"checkpoints": points}, "none": {}}) == {
+        "me/a": ["m-1", "fp8"], "me/b": ["m-1", ""], "me/c": ["m-1", ""],
+    }  # fmt: skip
+    llms = {"m-1.5": {"aliases": ["alias-one", "tiny", "70b-chat"]}, "unknown-moe": {}}
+    assert model_forms(llms, {"m-1.5": ["spoken"]}) == [
+        ("aliasone", "m-1.5", False), ("spoken", "m-1.5", False),
+        ("m1.5", "m-1.5", False), ("m15", "m-1.5", True),
+    ]  # fmt: skip
 
 
 def test_a_number_without_a_source_is_refused() -> None:

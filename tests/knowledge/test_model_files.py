@@ -64,6 +64,9 @@ def test_a_config_of_an_unknown_shape_is_priced_by_its_own_numbers(tmp_path: Pat
     made = store.llm(config(folder, UNKNOWN))
     assert (made.id, made.arch, made.mtp_layers) == ("mine", "hybrid-gdn-moe", 1)
     assert (made.full_attention_layers, made.linear_layers) == (11, 33)
+    types = {"layer_types": ["linear_attention"] * 4 + ["full_attention"] * 40}
+    by_name = store.llm(config(folder, UNKNOWN | types))
+    assert (by_name.full_attention_layers, by_name.linear_layers) == (40, 4)
     mixer, head, expert = 2 * 2560 * 256 * 22 * 44, 151936 * 2560, 3 * 2560 * 640
     shared = expert * 44
     parts = {"total_params_b": (mixer + shared + 2 * head + 128 * 44 * expert) / 1e9,
