@@ -13,7 +13,9 @@ from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 from advisor.lab.measurements.index_text import to_text
+from tests.tables import load_yaml
 
+BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))["distances"]
 PAIR: dict[str, Any] = {"run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1,
                         "model": "qwen3.6-35b-a3b", "quant": "fp8", "engine": "vllm",
                         "method": "mtp", "k": 2, "concurrency": 16.0, "input_tokens": 2048,
@@ -64,23 +66,8 @@ def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
     assert [e.covers for e in nearest_pairs(asked)] == [covers]
 
 
-@pytest.mark.parametrize(
-    ("change", "far"),
-    [
-        ({}, 0.0), ({"concurrency": 64.0}, 0.8), ({"concurrency": 4.0}, 0.8),
-        ({"concurrency": None}, 0.6), ({"input_tokens": 8192}, 0.3), ({"input_tokens": None}, 0.3),
-        ({"clean": False}, 0.5), ({"engine": "sglang"}, 1.2), ({"quant": "nvfp4"}, 0.5),
-        ({"gpu_count": 2}, 0.6),
-        # another vendor, another architecture, another class
-        ({"hardware": "h100-sxm"}, 1.5 + 0.5 + 0.5), ({"hardware": "mi300x"}, 1.5 + 1.5 + 0.5),
-        ({"hardware": "jetson-thor"}, 1.5 + 0.5), ({"hardware": "strix-halo"}, 1.5 + 1.5),
-        # a sibling, another architecture, another family; dense beside a mixture
-        ({"model": "qwen3.5-35b-a3b"}, 1.0), ({"model": "qwen3.6-27b"}, 1.0 + 0.5 + 0.7),
-        ({"model": "gemma-4-26b-a4b"}, 1.0 + 1.5), ({"model": "gemma-4-31b"}, 1.0 + 1.5 + 0.7),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "far"), BY_HAND)
 def test_how_far_a_pair_lies(change: dict[str, Any], far: float) -> None:
-    """Octaves of requests 0.4 each, of the prompt 0.15; unknown: 1.5 and 2 octaves."""
     pair = PAIR | change
     group = evidence._group_distance(pair, ask(), {})
     assert group + evidence._load_distance(pair, ask()) == pytest.approx(far)

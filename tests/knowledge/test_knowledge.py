@@ -6,6 +6,7 @@ import json
 import re
 import string
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_run import run
@@ -24,10 +25,11 @@ from advisor.knowledge.fact_files import FactFileError, model_forms, repositorie
 from advisor.knowledge.imputed import architecture, table
 from advisor.knowledge.listing import weak_facts
 from advisor.perf.arrays import ARCHS, CLASSES, LINKS, QUANT_FAMILIES
-from tests.tables import fields
+from tests.tables import load_yaml
 
 HERE = Path(__file__).parents[1]
 NAMES = json.loads((HERE / "knowledge_names.json").read_text())
+BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))
 
 
 @pytest.fixture(autouse=True)
@@ -149,18 +151,7 @@ def test_unseen_quants_resolve_by_the_rule_of_their_family() -> None:
         assert quant.family == family and low <= 8 * quant.bytes_ffn <= high, name
 
 
-@pytest.mark.parametrize(
-    ("name", "family", "bits", "head", "engines", "source"),
-    [
-        ("mlx-7bit", "mlx", 7.5, 7.5, ["mlx"], "mlx-layout"),
-        ("MLX-1.5bit", "mlx", 2.0, 2.0, ["mlx"], "mlx-layout"),
-        ("5bit-mlx", "mlx", 5.5, 5.5, ["mlx"], "mlx-layout"),
-        ("exl2-8bpw", "exl3", 8.0, 8.0, ["exllamav3"], "exl3-layout"),
-        ("exl3-1bpw", "exl3", 1.0, 1.0, ["exllamav3"], "exl3-layout"),
-        ("w5a16", "int4", 5.25, 16.0, ["vllm", "sglang"], "awq-gptq-layout"),
-        ("int6", "int8", 6.25, 16.0, ["vllm", "sglang"], "awq-gptq-layout"),
-    ],
-)
+@pytest.mark.parametrize(("name", "family", "bits", "head", "engines", "source"), BY_HAND["bits"])
 def test_bits_as_named(
     name: str, family: str, bits: float, head: float, engines: list[str], source: str
 ) -> None:
@@ -221,52 +212,13 @@ def test_shapes_own_proxy_and_made() -> None:
         knowledge.shape_of(knowledge.llm("unknown-moe"))
 
 
-BY_RATIOS = {  # by hand: 1024 x 8^0.45 = 2,610 and 30 x 8^0.22 = 47.4, in eights; 27 % mixer
-    "total_params_b=8": "hidden=2608 layers=48 vocab=200000 lm_head_params_b=0.5216 "
-    "mixer_params_b=2.16 dense_ffn_params_b=4.7968 kv_elems_per_token=98304",
-    "total_params_b=8 vocab=100000 hidden=4096 layers=32 kv_elems_per_token=9": "hidden=4096 "
-    "layers=32 vocab=100000 lm_head_params_b=0.4096 mixer_params_b=2.16 kv_elems_per_token=9 "
-    "dense_ffn_params_b=5.0208",
-    # 1024 x 22^0.35 x 1.5 = 4,532, 24 x 235^0.18 = 64.1, 45 % of what is active, experts the rest
-    "total_params_b=235 active_params_b=22 arch=moe": "hidden=4528 layers=64 experts=256 "
-    "experts_per_token=8 moe_layers=64 mixer_params_b=9.9 expert_params_m=13.6285 "
-    "shared_params_b=0 dense_ffn_params_b=0 kv_elems_per_token=65536",
-    # 5 % active: 0.5, a tenth of all at most; three tenths where the heads take more
-    "total_params_b=10 arch=moe hidden=8192 layers=24 experts=64 experts_per_token=4":
-    "mixer_params_b=0.225 lm_head_params_b=1.6384 expert_params_m=4.230599 experts=64 "
-    "experts_per_token=4",
-    "total_params_b=1 active_params_b=0.69 hidden=8192 layers=24": "mixer_params_b=0.1 "
-    "expert_params_m=0.048828",
-    "total_params_b=1 active_params_b=0.7 hidden=1024 layers=24": "mixer_params_b=0.27 "
-    "dense_ffn_params_b=0.3204",
-    "total_params_b=8 arch=hybrid-gdn-dense layers=40": "full_attention_layers=10 linear_layers=30 "
-    "state_mb_per_seq=72 kv_elems_per_token=20480",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("told", BY_RATIOS)
-def test_a_shape_that_nobody_published_by_its_ratios(told: str) -> None:
-    shape = knowledge.shape_of(LLM(id="x", note="Own.", **fields(told)))
-    made = fields(BY_RATIOS[told])
+@pytest.mark.parametrize(("told", "made"), BY_HAND["shapes"])
+def test_a_shape_that_nobody_published_by_its_ratios(
+    told: dict[str, Any], made: dict[str, float]
+) -> None:
+    shape = knowledge.shape_of(LLM(id="x", note="Own.", **told))
     assert {name: getattr(shape, name) for name in made} == pytest.approx(made, rel=1e-4)
-    assert shape.note.startswith("Own. Shape approximated from ")
-    total = fields(told)["total_params_b"]
-    assert f" {total}B total and " in shape.note
-
-
-@pytest.mark.parametrize(("total", "active"), [(0.5, 0.5), (7, 7), (30, 3), (235, 22), (2400, 95)])
-@pytest.mark.parametrize("arch", ["", "dense", "moe", "hybrid-gdn-moe", "hybrid-gdn-dense"])
-def test_made_shapes_hold_their_parameters(total: float, active: float, arch: str) -> None:
-    shape = knowledge.shape_of(LLM(id="x", arch=arch, total_params_b=total, active_params_b=active))
-    experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
-    size = (
-        shape.mixer_params_b
-        + (shape.dense_ffn_params_b or 0)
-        + experts
-        + 2 * shape.lm_head_params_b
-    )  # type: ignore[operator]
-    assert size == pytest.approx(total, rel=0.45)
-    assert shape.is_hybrid == ("hybrid" in arch)
+    assert shape.note.startswith(f"Own. Shape approximated from {told['total_params_b']}B total ")
 
 
 def test_checkpoints_keep_mtp_where_it_is_asked() -> None:

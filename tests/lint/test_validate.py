@@ -177,25 +177,6 @@ def test_no_drafter_is_advised_that_is_slower(method: str, hw: str, concurrency:
     assert not other or dict(one.change.ratios)["output_tok_s"] > 1
 
 
-def test_the_faster_of_two_drafters_is_kept() -> None:
-    """DFlash at one request is priced above the model's own head: `recommend` starts from it."""
-    config = '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":7}'
-    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{config}'\n"
-    (one,) = validate(
-        text, hw="rtx-pro-6000", concurrency=1, ctx=2048, workload="code", changes=True
-    ).launches
-    assert "method" not in {name for name, *_ in one.change.fields}
-    assert dict(one.change.ratios)["output_tok_s"] > 1
-
-
-def test_no_ratio_against_a_plan_that_cannot_start() -> None:
-    text = "vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8 --tensor-parallel-size 8\n"
-    (one,) = validate(
-        text, hw="h100", gpus=2, concurrency=8, ctx=4096, changes=True, engine_version="0.25.1"
-    ).launches
-    assert one.change is not None and one.change.ratios == ()
-
-
 @pytest.mark.parametrize(
     ("text", "kept"),
     [

@@ -35,103 +35,47 @@ class Room(NamedTuple):
     tests: tuple[str, ...]
 
 
-ROOMS = {
-    "decision": Room(("advisor/advice/decide.py",), ("tests/advice/test_decide_table.py",)),
-    "memory": Room(
-        ("advisor/perf/memory.py",),
-        ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
-    ),
-    "physics": Room(
-        ("advisor/perf/physics.py", "advisor/perf/drafting.py"),
-        (
-            "tests/perf/test_physics.py",
-            "tests/perf/test_physics_points.py",
-            "tests/perf/test_step_parts.py",
-        ),
-    ),
-    "fixes": Room(
-        ("advisor/lint/fixes.py",),
-        (
-            "tests/lint/test_fixes.py",
-            "tests/lint/test_fix_additions.py",
-            "tests/lint/test_fix_writes.py",
-        ),
-    ),
-    "secrets": Room(("advisor/readers/secrets.py",), ("tests/readers/test_secrets.py",)),
-    "rules kit": Room(
-        ("advisor/rules/kit/*.py", "advisor/rules/[!_]*.py"),
-        (
-            "tests/rulebook/test_kit_numbers.py",
-            "tests/rulebook/test_kit_json.py",
-            "tests/rulebook/test_kit_words.py",
-            "tests/rulebook/test_kit_launches.py",
-            "tests/rulebook/test_regime_rules.py",
-            "tests/rulebook/test_rule_fixes.py",
-            FINDINGS,
-        ),
-    ),
-    "rules SD1": Room(("advisor/rules/sd1/*.py",), (FINDINGS, "tests/rulebook/test_releases.py")),
-    "rules SD2": Room(("advisor/rules/sd2/*.py",), (FINDINGS,)),
-    "rules SD3": Room(("advisor/rules/sd3/*.py",), (FINDINGS,)),
-    "rules SD4": Room(
-        ("advisor/rules/sd4/*.py",), (FINDINGS, "tests/rulebook/test_regime_rules.py")
-    ),
-    "rules SD5": Room(("advisor/rules/sd5/*.py",), (FINDINGS,)),
-    "domain": Room(
-        ("advisor/domain/*.py",),
-        (
-            "tests/domain",
-            "tests/knowledge",
-            "tests/rulebook/test_spelling_rules.py",
-            "tests/cli/test_*.py",
-        ),
-    ),
+TESTS = {  # room: its modules; the tests that must notice
+    "decision": "advisor/advice/decide.py; tests/advice/test_decide_table.py",
+    "memory": "advisor/perf/memory.py; tests/perf/test_memory.py tests/perf/test_memory_parts.py",
+    "physics": "advisor/perf/physics.py advisor/perf/drafting.py; tests/perf/test_physics.py "
+    "tests/perf/test_physics_points.py tests/perf/test_step_parts.py",
+    "fixes": "advisor/lint/fixes.py; tests/lint/test_fixes.py tests/lint/test_fix_additions.py "
+    "tests/lint/test_fix_writes.py",
+    "secrets": "advisor/readers/secrets.py; tests/readers/test_secrets.py",
+    "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook/test_kit_*.py "
+    f"tests/rulebook/test_regime_rules.py tests/rulebook/test_rule_fixes.py {FINDINGS}",
+    "rules SD1": f"advisor/rules/sd1/*.py; {FINDINGS} tests/rulebook/test_releases.py",
+    "rules SD2": f"advisor/rules/sd2/*.py; {FINDINGS}",
+    "rules SD3": f"advisor/rules/sd3/*.py; {FINDINGS}",
+    "rules SD4": f"advisor/rules/sd4/*.py; {FINDINGS} tests/rulebook/test_regime_rules.py",
+    "rules SD5": f"advisor/rules/sd5/*.py; {FINDINGS}",
+    "domain": "advisor/domain/*.py; tests/domain tests/knowledge "
+    "tests/rulebook/test_spelling_rules.py tests/cli/test_*.py",
     # what reads a release's own parser is not shipped: .ci/run reads two real ones again instead
-    "engines": Room(
-        (
-            "advisor/engines/*.py",
-            "advisor/engines/arguments/*.py",
-            "advisor/engines/extract/[bl]*.py",
-        ),
-        (
-            "tests/engines",
-            "tests/render/test_render_deploy.py",
-            "tests/rulebook/test_spelling_rules.py",
-        ),
-    ),
-    "knowledge": Room(("advisor/knowledge/*.py",), ("tests/knowledge",)),
-    "perf": Room(("advisor/perf/**/*.py",), ("tests/perf",)),
-    "prediction": Room(
-        ("advisor/prediction/[!co]*.py", "advisor/prediction/cell_pairs.py"), ("tests/prediction",)
-    ),
-    "readers": Room(
-        ("advisor/readers/*.py", "advisor/readers/forms/*.py", "advisor/readers/syntax/*.py"),
-        ("tests/readers/test_*.py", "tests/lint"),
-    ),
-    "results": Room(("advisor/readers/results/**/*.py",), ("tests/readers/results",)),
-    "advice": Room(
-        ("advisor/advice/*.py", "advisor/advice/[!eo]*/*.py", "advisor/advice/explain/*.py"),
-        ("tests/advice/test_*.py",),
-    ),
-    "own runs": Room(
-        ("advisor/advice/own_runs/*.py", "advisor/prediction/[co][aw]*.py"),
-        ("tests/readers/results",),
-    ),
-    "explore": Room(("advisor/advice/explore/*.py",), ("tests/advice/explore",)),
-    "lint": Room(("advisor/lint/*.py",), ("tests/lint",)),
-    "render": Room(
-        ("advisor/render/**/*.py",),
-        (
-            "tests/render/test_[frs]*.py",  # the examples run beside it, where no mutant is seen
-            "tests/lint/test_validate.py",
-            "tests/advice/explore/test_[cs]*.py",
-            "tests/advice/explore/test_plan*.py",
-            "tests/readers/results/test_bench_run.py",
-        ),
-    ),
-    "cli": Room(("advisor/cli/**/*.py", "advisor/__main__.py"), ("tests/cli",)),
-    "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
+    "engines": "advisor/engines/*.py advisor/engines/arguments/*.py "
+    "advisor/engines/extract/[bl]*.py; tests/engines tests/render/test_render_deploy.py "
+    "tests/rulebook/test_spelling_rules.py",
+    "knowledge": "advisor/knowledge/*.py; tests/knowledge tests/advice/test_drafters.py",
+    "perf": "advisor/perf/**/*.py; tests/perf",
+    "prediction": "advisor/prediction/[!co]*.py advisor/prediction/cell_pairs.py; tests/prediction",
+    "readers": "advisor/readers/*.py advisor/readers/forms/*.py advisor/readers/syntax/*.py; "
+    "tests/readers/test_*.py tests/lint",
+    "results": "advisor/readers/results/**/*.py; tests/readers/results",
+    "advice": "advisor/advice/*.py advisor/advice/[!eo]*/*.py advisor/advice/explain/*.py; "
+    "tests/advice/test_*.py",
+    "own runs": "advisor/advice/own_runs/*.py advisor/prediction/[co][aw]*.py; "
+    "tests/readers/results",
+    "explore": "advisor/advice/explore/*.py; tests/advice/explore",
+    "lint": "advisor/lint/*.py; tests/lint tests/rulebook/test_rule_fixes.py",
+    # the examples run beside it, where no mutant is seen
+    "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
+    "tests/advice/explore/test_[cs]*.py tests/advice/explore/test_plan*.py "
+    "tests/readers/results/test_bench_run.py",
+    "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli",
+    "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py",
 }
+ROOMS = {name: Room(*(tuple(x.split()) for x in row.split(";"))) for name, row in TESTS.items()}
 # a mutant runs in a fork of a process that ran the tests: what is kept there is made anew
 FORGET = """
 

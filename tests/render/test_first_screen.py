@@ -18,7 +18,7 @@ from advisor.engines import no_mtp_answer
 from advisor.render.json_out import advice_json
 from advisor.render.layout import Paper
 from advisor.render.text import SCREEN_LINES, advice_text, first_screen, quiet_line
-from advisor.render.verdict import ab_heading, verdict
+from advisor.render.verdict import verdict
 
 DRAWN: dict[str, tuple[Any, ...]] = {
     "hw": ("gb10", "h100", "rtx3090", "rtx5090", "mi300x", "apple-m4-max", "strix-halo", "h200"),
@@ -184,13 +184,6 @@ def test_a_first_token_that_takes_much_longer_is_said(speedup: float, said: str)
     priced = cases.estimate().model_copy(update={"ttft_ms": first, "terms": terms})
     text = verdict(cases.on(estimate=priced))
     assert text.partition("; the time to first token ")[2].rstrip(".") == said
-
-
-def test_the_ab_takes_as_long_as_its_requests() -> None:
-    """By hand: 16 users send 64 requests, 4 rounds, twice, and one to warm up; a round of both arms
-    is two first tokens of 3,989 ms and 512 of 61.2 + 60 ms: 9 x 70.0 s.
-    """
-    assert ab_heading(cases.measure()).startswith("A/B, about 11 min and two server starts (then")
 
 
 def test_a_measured_first_token_is_not_called_unknown() -> None:
