@@ -201,13 +201,18 @@ FILES = "\n".join(HEADS.values()) + f"\n{HEADS['vllm']} --tensor-parallel-size 0
 def test_a_launch_is_priced_where_it_is_asked_for_and_alone(
     fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., Any] = judging.estimate_plans
-    price = Mock(side_effect=lambda *x: real(*x) if x[1][0].engine != fails else 1 / 0)
-    monkeypatch.setattr(judging, "estimate_plans", price)
+    real: Callable[..., Any] = judging.estimate_questions
+
+    def engines_of(asked: Any) -> list[str]:
+        return [plans[0].engine for _, plans, _ in asked]
+
+    price = Mock(side_effect=lambda asked: real(asked) if fails not in engines_of(asked) else 1 / 0)
+    monkeypatch.setattr(judging, "estimate_questions", price)
     report = validate(text=FILES, name="a.sh", hw="h100", concurrency=4, ctx=2048)
     assert not price.called  # no finding needs one
     told = report_json(report)
-    assert [call.args[1][0].engine for call in price.call_args_list] == list(HEADS)
+    asked = [engine for call in price.call_args_list for engine in engines_of(call.args[0])]
+    assert asked == list(HEADS) * (2 if fails else 1)  # together, and alone where one fails
     priced = [one["engine"] for one in told["launches"] if "estimate" in one]
     assert priced == [engine for engine in HEADS if engine != fails]
     lost = [one["needs"][0] for one in told["skipped"] if "ZeroDivisionError" in one["needs"][0]]
