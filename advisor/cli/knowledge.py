@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from advisor import rules as rulebook
-from advisor.cli.base import form_option, option, say
+from advisor.cli.base import option, say
 from advisor.cli.options import complete_names
 from advisor.knowledge import store
 from advisor.knowledge.build import check_file, write_index
@@ -104,18 +104,11 @@ def explain(code: str) -> None:
 
 
 @click.command()
-@form_option("text", "json", "md")
 @option(
     "select", "A code (SD201), a family (SD2) or a slug; repeatable.", multiple=True, metavar="CODE"
 )
-def rules(form: str, select: tuple[str, ...]) -> None:
+def rules(select: tuple[str, ...]) -> None:
     """List the rules that validate and recommend share."""
     from advisor.rules import texts  # start-up: only this command
 
-    found = [load_row(row) for row in select_rows(select, None)]
-    if form == "json":
-        import json
-
-        say(json.dumps([texts.as_dict(r) for r in found], indent=2))
-    else:
-        say(texts.overview(found) if form == "md" else texts.listing(found))
+    say(texts.listing(load_row(row) for row in select_rows(select, None)))

@@ -17,7 +17,7 @@ from advisor.render.forms import FORMS, STARTS
 from advisor.render.layout import Paper
 from advisor.render.notes import placeholder, reach
 from advisor.render.objects import SCHEMAS, named_schema, text_of
-from advisor.render.text import advice_text, quiet_line
+from advisor.render.text import advice_text
 
 _RECEIPTS = "Use the receipts in this folder, see `advisor receipt`."
 machine_option = with_options(
@@ -34,28 +34,26 @@ machine_option = with_options(
 @click_options(LIMITS_AND_COST, "users-within price")
 @form_option("text", *FORMS, text="Output format.")
 @option("explain", "Print all reasons, findings, memory, evidence and sources.", bool)
-@option("quiet", "Print one line: decision, k, gain, probability.", bool)
 @option("set", f"Of the file: {', '.join(KEYS)}.", multiple=True, metavar="KEY=VALUE")
-def recommend(form: str, explain: bool, quiet: bool, **asked: Any) -> None:
+def recommend(form: str, explain: bool, **asked: Any) -> None:
     """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
 
     The third answer, measure, comes with the A/B benchmark to run.
     """
-    if (explain or quiet) and (form != "text" or (explain and quiet)):
-        raise click.UsageError("--explain and --quiet are for --format text, one of them at a time")
+    if explain and form != "text":
+        raise click.UsageError("--explain is for --format text")
     settings = read_settings(asked.pop("set"))
     if settings and form not in STARTS:
         raise click.UsageError(f"--set needs --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
-    if form in ("text", "json") and not (explain or quiet):
+    if form in ("text", "json") and not explain:
         written = _over_range(asked, form)
         if written is not None:
             return write(written)
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     advice = advice.replace(settings=settings)
-    written = render_form(advice, form, explain)
-    write(quiet_line(advice, paper()) if quiet else written)
+    write(render_form(advice, form, explain))
 
 
 def _over_range(asked: dict[str, Any], form: str) -> str | None:

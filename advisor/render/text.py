@@ -20,7 +20,7 @@ from advisor.render.layout import (
     source_tag,
 )
 from advisor.render.notes import goal_note, placeholder, reach, unknown_checkpoint
-from advisor.render.text_sections import METHOD_NAMES, chance_words, details, drafts_note
+from advisor.render.text_sections import METHOD_NAMES, details, drafts_note
 from advisor.render.verdict import (
     LONG_MS,
     ab_heading,
@@ -56,20 +56,6 @@ def advice_text(
     return paper.text(
         lines + (details(advice, paper, source_of) if explain else paper.wrap(_more(advice)))
     )
-
-
-def quiet_line(advice: Advice, paper: Paper = PAGE) -> str:
-    """The answer in one line: decision, what it is about, gain with its 80 % interval, chance."""
-    plan, gain, estimate = advice.candidate, advice.gain, advice.estimate
-    parts: list[str] = [advice.decision]
-    if plan is not None:
-        parts.append(f"{METHOD_NAMES.get(plan.method, plan.method)} k={plan.k}{drafts_note(plan)}")
-    if plan is not None and estimate is not None and gain is None:
-        parts.append("time to first token not predictable")
-    elif plan is not None and estimate is not None and gain is not None:
-        parts.append(f"{times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})")
-        parts.append(f"chance of a gain {chance_words(gain, estimate)}")
-    return paper.text([", ".join(parts)])
 
 
 def first_screen(advice: Advice, paper: Paper) -> list[str]:

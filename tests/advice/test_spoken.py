@@ -94,13 +94,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("line", [line for line in READ.splitlines() if line])
 def test_it_is_read(line: str) -> None:
-    made = CliRunner().invoke(cli, ["recommend", *shlex.split(line), "--quiet"])
+    made = CliRunner().invoke(cli, ["recommend", *shlex.split(line)])
     assert made.exit_code == 0, made.output
 
 
 @pytest.mark.parametrize("line", list(REFUSED))
 def test_or_refused_in_one_sentence(line: str) -> None:
-    made = CliRunner().invoke(cli, ["recommend", *shlex.split(line), "--quiet"])
+    made = CliRunner().invoke(cli, ["recommend", *shlex.split(line)])
     said = made.output if made.exit_code == 2 else str(made.exception)
     assert made.exit_code != 0 and REFUSED[line] in said
 

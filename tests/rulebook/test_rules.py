@@ -1,7 +1,6 @@
 """The rulebook: every declaration keeps its contract, every example and case does what it says."""
 
 import ast
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -184,9 +183,8 @@ def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     runner = CliRunner()
     listed = runner.invoke(cli, ["rules"])
     assert listed.exit_code == 0 and len(listed.output.splitlines()) == len(RULES)
-    told = json.loads(runner.invoke(cli, ["rules", "--format", "json", "--select", "SD2"]).output)
-    assert {row["family"] for row in told} == {"compatibility"}
-    assert runner.invoke(cli, ["rules", "--format", "md"]).output.count("\n| [SD") == len(RULES)
+    some = runner.invoke(cli, ["rules", "--select", "SD2"]).output.splitlines()
+    assert len(some) > 50 and all(line.startswith("SD2") for line in some)
     assert re.match(r"SD201 mtp-gdn", runner.invoke(cli, ["explain", "SD201"]).output)
 
 
