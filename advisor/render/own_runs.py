@@ -12,7 +12,6 @@ from advisor.domain.printable import excerpt
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.render.objects import Schema, document, list_of, object_of
 
-TABLE_WIDTH = 74  # the narrowest page that takes the gains as a table
 LABELS = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
 
 
@@ -132,27 +131,14 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
     if not load.comparable:
         text = "no verdict, the runs differ in more than speculation: "
         return [*lines, _fill(text + "; ".join(load.differences), width, "  ", "  "), ""]
-    if width < TABLE_WIDTH:
-        lines.append("  off -> on, gain and its 95 % interval:")
-        lines += [
-            _fill(
-                f"{LABELS.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
-                f"{made.gain:.2f}x ({made.low:.2f} to {made.high:.2f}), {made.verdict}",
-                width,
-                "  ",
-                "    ",
-            )
-            for made in load.gains
-        ]
-    else:
-        lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
-        lines += [
-            f"  {LABELS.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
-            f"  {made.gain:4.2f}x   {f'{made.low:.2f} to {made.high:.2f}':13}   {made.verdict}"
-            for made in load.gains
-        ]
     if load.gains:
-        lines.append(_fill(f"noise from {load.gains[0].noise}", width, "  ", "    "))
+        lines.append("  off -> on, gain (95 % interval):")
+    for made in load.gains:
+        name, ends = LABELS.get(made.metric, made.metric), f"{made.low:.2f} to {made.high:.2f}"
+        gain = f"{number(made.off)} -> {number(made.on)}, {made.gain:.2f}x ({ends})"
+        lines.append(_fill(f"{name}: {gain}, {made.verdict}", width, "  ", "    "))
+    for made in load.gains[:1]:
+        lines.append(_fill(f"noise from {made.noise}", width, "  ", "    "))
     for tail in load.percentiles:
         pairs = (
             f"{name} {number(before)} -> {number(after)}"

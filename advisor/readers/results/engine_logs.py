@@ -23,10 +23,7 @@ _VLLM_SPEED = re.compile(
     r"(?:Engine (\d+): )?Avg prompt throughput: [0-9.]+ tokens/s, Avg generation throughput: "
     rf"{_N} tokens/s, Running: (\d+) reqs"
 )
-_VLLM_COUNTS = re.compile(r"Accepted:\s+(\d+) tokens,\s+Drafted:\s+(\d+) tokens")
-# a line that was cut or wrapped
-_VLLM_LENGTH = re.compile(rf"SpecDecoding metrics: Mean acceptance length: {_N}")
-_VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_LENGTH)
+_VLLM = (_VLLM_SPEC, _VLLM_SPEED)
 _SGLANG = re.compile(
     r"Decode batch(?: \[\d+\])?[,.].{0,20}?#running-req: (\d+),"
     rf".{{0,400}}?gen throughput \(token/s\): {_N}"
@@ -98,7 +95,7 @@ def _vllm(doc: Document) -> BenchmarkRun:
     ]
     drafted, accepted = sum(row[2] for row in windows), sum(row[1] for row in windows)
     k = max(map(len, rows), default=0)
-    acceptance = _acceptance_of_lines(steps, drafted, accepted, rows) or _rough_acceptance(doc.text)
+    acceptance = _acceptance_of_lines(steps, drafted, accepted, rows)
     figures: dict[str, Any] = {"k": k or None} | start_of(doc.text)
     speeds = _VLLM_SPEED.findall(doc.text)
     figures |= _speeds(speeds, "means of the printed windows of about 10 s")
@@ -141,16 +138,6 @@ def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
     repeats = max(map(len, kept.values()), default=0) or None
     figures = {"output_tok_s": total, "concurrency": in_flight, "repeats": repeats}
     return figures | {"notes": tuple(notes)}
-
-
-def _rough_acceptance(text: str) -> Acceptance | None:
-    """From lines that print less: counts alone, or the length of each window."""
-    counts = [(int(accepted), int(drafted)) for accepted, drafted in _VLLM_COUNTS.findall(text)]
-    if counts and any(drafted for _, drafted in counts):
-        accepted, drafted = (sum(each) for each in zip(*counts, strict=True))
-        return Acceptance.from_counts(None, drafted, accepted)
-    length = _mean(float(found) for found in _VLLM_LENGTH.findall(text))
-    return Acceptance(length=length) if length and length > 1 else None
 
 
 def _sglang(doc: Document) -> BenchmarkRun:
