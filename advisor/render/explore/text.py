@@ -1,8 +1,6 @@
-"""Sweep and policy -> text: plot, a row a load, measured pairs, the best k per load."""
+"""Sweep and policy -> text: gain by k, a row a load, measured pairs, the best k per load."""
 
-import re
-from collections.abc import Callable, Sequence
-from math import log2
+from collections.abc import Sequence
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Policy, Sweep
 from advisor.advice.plans.topology import where
@@ -12,7 +10,6 @@ from advisor.render.explore.chart import (
     AXIS_NAMES,
     GOAL_NAMES,
     Chart,
-    Curve,
     axis_of,
     charts,
     crossings,
@@ -33,14 +30,7 @@ from advisor.render.layout import (
 )
 from advisor.render.text_sections import METHOD_NAMES, drafts_note, run_lines
 
-PLOT_LINES = 16
-AXIS_COLUMNS = 10  # labels of the upright axis, and the frame
-MOST_CHARTS = 4
-MEASURED = "o"
-DIGITS = "0123456789abcdefghijklmnopqrstuv"  # one mark for each k
-ADAPTIVE_MARK = "*"
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_LINES = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
+AXIS_COLUMNS, LEAST_COLUMNS = 10, 8  # of the values, and of one curve's, blanks included
 
 
 def sweep_text(found: Sweep, paper: Paper = PAGE) -> str:
@@ -53,19 +43,17 @@ def sweep_text(found: Sweep, paper: Paper = PAGE) -> str:
         lines += [heading(title(found)), "", *_table(found, found.loads, paper)]
     for count, chart in enumerate(drawn):
         lines += [""] if count else []
-        lines += _section(found, chart, paper, plot=count < MOST_CHARTS)
+        lines += _section(found, chart, paper)
     lines += _costs(found)
     pairs = [heading("A/B runs"), *run_lines(found.pairs, paper)] if found.pairs else []
     return paper.text([*lines, "", *(pairs or ["No A/B run near these loads was published."])])
 
 
-def _section(found: Sweep, chart: Chart, paper: Paper, plot: bool) -> list[str]:
+def _section(found: Sweep, chart: Chart, paper: Paper) -> list[str]:
     lines: list[str] = [heading(line) for line in paper.wrap(chart.title)]
     goal = GOAL_NAMES[found.request.goal]
-    lines += paper.wrap(f"Gain in {goal} (percent, median) against {chart.x_label}:")
-    if plot:
-        lines += plot_lines(chart, paper)
-    lines += ["", *_table(found, chart.loads, paper), ""]
+    lines += paper.wrap(f"Median gain in {goal} against {chart.x_label}:")
+    lines += [*_medians(chart, paper), "", *_table(found, chart.loads, paper), ""]
     for line in (*higher_medians(chart), *crossings(chart)):
         lines += paper.item(line)
     if chart.ranges is not None:
@@ -73,65 +61,20 @@ def _section(found: Sweep, chart: Chart, paper: Paper, plot: bool) -> list[str]:
     return lines
 
 
-def plot_lines(chart: Chart, paper: Paper) -> list[str]:
-    """The curves as lines of digits, each the k of its curve; measured pairs as `o`."""
-    import plotext
-
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plotsize(paper.width, PLOT_LINES)
-    spread = min(curve.x[0] for curve in chart.curves) > 0
-    at = log2 if spread else float
-    for curve in chart.curves:
-        plotext.plot([at(x) for x in curve.x], list(curve.middle), marker=_mark(curve))
-    seen = [point for point in chart.measured if not spread or point.x > 0]
-    if seen:
-        plotext.scatter([at(p.x) for p in seen], [p.gain for p in seen], marker=MEASURED)
-    plotext.hline(0)
+def _medians(chart: Chart, paper: Paper) -> list[str]:
+    """A row for each value of the axis, a column for each curve; as many side by side as fit."""
+    lines: list[str] = []
     values = sorted({x for curve in chart.curves for x in curve.x})
-    scale = (paper.width - AXIS_COLUMNS) / max(at(values[-1]) - at(values[0]), 1e-9)
-    ticks = _ticks(values, 9 if paper.width > 70 else 5, lambda x: scale * at(x))
-    plotext.xticks([at(x) for x in ticks], [number(x) for x in ticks])
-    low, high = plotext_limits(chart)
-    plotext.ylim(low, high)
-    steps = [low + (high - low) * i / 4 for i in range(5)]
-    plotext.yticks(steps, [f"{step:+.0f}" for step in steps])
-    text = _ANSI.sub("", plotext.build())
-    plotext.clear_figure()
-    lines = [line.rstrip() for line in text.splitlines()]
-    lines = lines if paper.unicode else [line.translate(_LINES) for line in lines]
-    marks = [f"{_mark(c)} {k_text(*c.arm[1:])}" for c in chart.curves]
-    if seen:
-        marks.append(f"{MEASURED} measured")
-    return [*lines, *paper.wrap(", ".join(marks), "  ")]
-
-
-def _mark(curve: Curve) -> str:
-    _, k, adaptive = curve.arm
-    return ADAPTIVE_MARK if adaptive else DIGITS[k]
-
-
-def plotext_limits(chart: Chart) -> tuple[float, float]:
-    """The lowest and highest gain to draw, in whole fives with no gain inside."""
-    values = [value for curve in chart.curves for value in curve.middle]
-    values += [point.gain for point in chart.measured]
-    low, high = min(*values, -5.0), max(*values, 5.0)
-    return 5.0 * (low // 5), 5.0 * -(-high // 5)
-
-
-def _ticks(values: Sequence[float], most: int, column: Callable[[float], float]) -> list[float]:
-    """At most `most` of the values, evenly by rank, whose labels do not meet: plotext draws those
-    that do in an order of chance.
-    """
-    step = max((len(values) - 1) / (most - 1), 1.0)
-    clear: list[float] = []
-    for x in (values[round(i * step)] for i in range(min(most, len(values)))):
-        # a label has half of it on this side, at the ends all of it; one column stays free
-        if not clear or 2 * (column(x) - column(clear[-1]) - 1) > sum(
-            len(number(t)) * (2 if t in (values[0], values[-1]) else 1) for t in (clear[-1], x)
-        ):
-            clear.append(x)
-    return clear
+    size = max(len(k_text(*curve.arm[1:])) + 2 for curve in chart.curves)
+    most = max(1, (paper.width - AXIS_COLUMNS) // max(size, LEAST_COLUMNS))
+    for at in range(0, len(chart.curves), most):
+        part = [(c, dict(zip(c.x, c.middle, strict=True))) for c in chart.curves[at : at + most]]
+        rows = [(AXIS_NAMES[chart.axis].split()[0], *(k_text(*c.arm[1:]) for c, _ in part))]
+        for x in values:
+            gains = (f"{gain[x]:+.0f} %" if x in gain else "-" for _, gain in part)
+            rows.append((number(x), *gains))
+        lines += ["", *columns(rows, paper)]
+    return lines
 
 
 def _table(found: Sweep, loads: Sequence[LoadPoint], paper: Paper) -> list[str]:

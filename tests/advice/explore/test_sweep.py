@@ -201,17 +201,21 @@ def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None
         free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
         assert max(map(len, free)) <= width, width
     text = sweep_text(small_sweep)
-    drawn = ("k=1", "o measured", "requests at once", "80 % interval", "[seed000]", "one fixed k")
+    drawn = ("k=1", "requests at once", "80 % interval", "[seed000]", "one fixed k")
     for word in drawn:
         assert word in text
     assert sweep_text(small_sweep, Paper(unicode=False)).isascii()
 
 
-def test_every_curve_and_pair_is_in_the_plot(small_sweep: Sweep) -> None:
-    text = sweep_text(small_sweep)
-    plot = text[text.index("┌") : text.index("└")]
-    for mark in "1234o":
-        assert mark in re.sub(r"[-+]\d+┤", "", plot), mark
+@pytest.mark.parametrize("width", [40, 100])
+def test_every_gain_of_each_k_is_in_the_text(small_sweep: Sweep, width: int) -> None:
+    lines = [line.split() for line in sweep_text(small_sweep, Paper(width)).splitlines()]
+    for load in small_sweep.loads:
+        (size,) = (str(value) for _, value in load.setting)
+        shown = [word for line in lines if line[:1] == [size] and "on" not in line for word in line]
+        for k in (1, 2, 3, 4):
+            point = load.point(k)
+            assert point is not None and f"{100 * (point.gain.p50 - 1):+.0f}" in shown, (size, k)
 
 
 def test_command_draws_without_colour_when_piped() -> None:
