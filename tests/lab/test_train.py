@@ -190,7 +190,7 @@ def test_processes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     several = list(left_out.each_fold(work, NAMES, watch))
     monkeypatch.setattr(left_out, "LEAST_FOLDS", 100)
-    assert list(left_out.each_fold(work, NAMES, iter)) == several
+    assert list(left_out.each_fold(work, NAMES)) == several
     assert seen == NAMES
     assert left_out._work is None
 
@@ -202,7 +202,7 @@ def test_a_failure_in_a_fold_is_not_swallowed() -> None:
         return name
 
     with pytest.raises(ValueError, match="fold7"):
-        list(left_out.each_fold(break_fold, NAMES, iter))
+        list(left_out.each_fold(break_fold, NAMES))
     assert left_out._work is None
 
 
@@ -211,4 +211,4 @@ def test_a_failure_in_a_fold_is_not_swallowed() -> None:
     reason="needs two cores on Linux, as in .ci/run",
 )
 def test_the_work_leaves_this_process() -> None:
-    assert os.getpid() not in set(left_out.each_fold(lambda _: os.getpid(), NAMES, iter))
+    assert os.getpid() not in set(left_out.each_fold(lambda _: os.getpid(), NAMES))

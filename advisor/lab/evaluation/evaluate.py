@@ -17,7 +17,6 @@ from advisor.domain.paths import models_dir
 from advisor.lab.arrays import Floats
 from advisor.lab.evaluation import calibrated, tables, targets
 from advisor.lab.evaluation.scores import Evaluation
-from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import FitSetting
@@ -36,7 +35,7 @@ def run(out: Path | None = None, fast: bool = False) -> str:
     the kernel of own runs as thresholds hold it.
     """
     with train.single_thread():
-        evaluation = evaluate(fast, bar("left-out fits"))
+        evaluation = evaluate(fast)
     told = targets.summary(evaluation)
     if not fast:
         rows = calibrated.rows_of(evaluation.examples, evaluation.shipped)
@@ -47,11 +46,11 @@ def run(out: Path | None = None, fast: bool = False) -> str:
     return told
 
 
-def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
+def evaluate(fast: bool = False) -> Evaluation:
     """All left-out predictions. `fast`: the primary split of the shipped settings only."""
     e, observations = dataset.examples(uses=("train",)), dataset.observations()
     chords = fitting.slopes(e, observations)
-    cross = partial(left_out.cross_predict, e, observations, chords=chords, progress=progress)
+    cross = partial(left_out.cross_predict, e, observations, chords=chords)
     alone = partial(cross, e.fold, groups=len(set(e.fold)))
     shipped, weak = alone(), None
     candidates: dict[str, LeftOut] = {}

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -25,7 +25,6 @@ from advisor.prediction.spread import Spread
 GROUPS = 20
 LEAST_FOLDS = 8  # fewer are done before a second process has started
 MOST_WORKERS = 8  # each holds its own copy of what it computes
-Progress = Callable[[Iterable[str]], Iterable[str]]  # sees the names pass
 Columns = dict[str, npt.NDArray[Any]]  # predictions by the names of `LeftOut`
 TAILS = ("", "_hidden")  # of those names: with a stated acceptance, and without
 SECOND = ("sd", "low", "median", "high", "p_gain")  # from the errors on the other groups
@@ -86,7 +85,6 @@ def cross_predict(
     chords: Slopes,
     setting: FitSetting | None = None,
     extra: tuple[Examples, Words] | None = None,
-    progress: Progress = iter,
     groups: int = GROUPS,
 ) -> LeftOut:
     """Predict each group of `train` (or `extra`) by a model fitted to the other groups."""
@@ -103,7 +101,7 @@ def cross_predict(
         return _raw(fit(inside, observations.without(gone), cut, setting), test.take(here))
 
     names = np.unique(test_folds).tolist()
-    parts = list(each_fold(one, names, progress))
+    parts = list(each_fold(one, names))
     order = np.argsort(np.concatenate([np.flatnonzero(test_folds == name) for name in names]))
     raw = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
     return _finish(raw, test, test_folds, row_weight(test_labels))
@@ -191,22 +189,19 @@ def learn(
 _work: Callable[[str], Any] | None = None
 
 
-def each_fold(
-    work: Callable[[str], Any], names: Sequence[str], progress: Progress
-) -> Iterator[Any]:
+def each_fold(work: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
     """`work(name)` for every name, in their order, one forked process for each core (one by one if
     not on Linux); what it returns must be picklable.
     """
     global _work  # noqa: PLW0603  (forked workers find it there)
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     if cores < 2 or len(names) < LEAST_FOLDS:
-        yield from map(work, progress(names))
+        yield from map(work, names)
         return
     _work = work
     try:
         with ProcessPoolExecutor(min(cores, MOST_WORKERS), mp_context=get_context("fork")) as pool:
-            results = pool.map(_call, names)
-            yield from (next(results) for _ in progress(names))
+            yield from pool.map(_call, names)
     finally:
         _work = None
 

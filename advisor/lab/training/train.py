@@ -16,7 +16,6 @@ from advisor.domain.paths import models_dir, seal
 from advisor.lab.arrays import Index
 from advisor.lab.evaluation import scores
 from advisor.lab.measurements.schema import measurements_dir, read_acceptance, read_runs
-from advisor.lab.progress import bar
 from advisor.lab.training import bounds, dataset, fitting, left_out
 from advisor.lab.training.dataset import Examples
 from advisor.prediction import predict
@@ -96,12 +95,12 @@ def below_floor(scores: dict[str, Any]) -> list[str]:
     return out
 
 
-def train(progress: Any = iter) -> dict[str, Any]:
+def train() -> dict[str, Any]:
     """The artefact: model, hashes, and scores of the left-out predictions behind its intervals."""
     examples = dataset.examples(uses=("train",))
     observations = dataset.observations()
     chords = fitting.slopes(examples, observations)
-    fit = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
+    fit = left_out.cross_predict(examples, observations, examples.fold, chords)
     model = fitting.fit(examples, observations, chords, fitting.FitSetting(absolute=True))
     weight = left_out.row_weight(examples.fold)
     spread, calibration, chosen = left_out.learn(vars(fit), examples, weight)
@@ -139,7 +138,7 @@ def run(out: Path | None = None) -> str:
     """Train and write. Returns one line for the user."""
     where = out or models_dir() / ARTEFACT
     with single_thread():
-        artefact = train(bar("folds"))
+        artefact = train()
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(text(artefact), encoding="utf-8")
     return (
@@ -181,7 +180,7 @@ def check() -> list[str]:
         return reasons
     shipped = json.loads((models_dir() / ARTEFACT).read_text(encoding="utf-8"))
     with single_thread():
-        again = json.loads(text(train(bar("folds"))))
+        again = json.loads(text(train()))
     for part in ("probe", "scores"):
         gap = largest_gap(shipped[part], again[part])
         if gap > TOLERANCE:
