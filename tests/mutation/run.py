@@ -60,7 +60,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "perf": "advisor/perf/**/*.py; tests/perf",
     "prediction": "advisor/prediction/[!co]*.py advisor/prediction/cell_pairs.py; tests/prediction",
     "readers": "advisor/readers/*.py advisor/readers/forms/*.py advisor/readers/syntax/*.py; "
-    "tests/readers/test_*.py tests/lint",
+    "tests/readers/test_*.py tests/readers/results/test_bench_run.py tests/lint",
     "results": "advisor/readers/results/**/*.py; tests/readers/results",
     "advice": "advisor/advice/*.py advisor/advice/[!eo]*/*.py advisor/advice/explain/*.py; "
     "tests/advice/test_*.py",

@@ -23,6 +23,7 @@ from cli_run import Result, run
 from ports import free_port
 from readers.results.paced_server import Pace, start
 
+from advisor.readers import exchange
 from advisor.readers import server as client
 from advisor.readers.exchange import BadAnswer, Refused, ServerGone
 
@@ -174,10 +175,11 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_shown() -> None:
     assert made.code == 2 and "--api-key" in made.err and "geheim" not in made.err
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308, 399])
 @pytest.mark.parametrize("path", ["/v1/models", "/metrics", "/v1/chat/completions"])
 def test_no_redirect_is_followed(status: int, path: str) -> None:
-    """Neither with a key nor without one: the second server sees nothing."""
+    """Neither with a key nor without one: the second server sees nothing. A 400 is none."""
+    exchange._check_status("http://a", 400, None)
 
     def send_on(handler: Handler) -> None:
         if handler.path == path:

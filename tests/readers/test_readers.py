@@ -453,9 +453,9 @@ def test_language_models_stay_judged(text: str) -> None:
 @pytest.mark.parametrize("case", load_yaml(Path(__file__).with_name("forms.yaml")))
 def test_a_form_as_its_documentation_has_it(case: dict[str, Any]) -> None:
     launches = read_text(case["text"], case["file"]).launches
-    around = [(one.container.gpus, one.container.name) for one in launches if one.container]
+    around = [box and (box.gpus, box.name or None) for box in (one.container for one in launches)]
     rows = [
-        [one.engine, one.model, *box, {flag.name: flag.value for flag in one.flags}]
+        [one.engine, one.model, *(box or (None, None)), {x.name: x.value for x in one.flags}]
         for one, box in zip(launches, around, strict=True)
     ]
     assert rows == case["launches"]
