@@ -56,7 +56,11 @@ def test_the_speeds_of_the_answer_against_those_of_the_file(
     made = compare.change_for(check_launch(), prices_of(advice, old)())
     assert made is not None and (made.decision, made.why, made.problem) == (decision, why, "")
     assert made.fields == (() if decision == "off" else ON)
-    assert dict(made.ratios) == {"output_tok_s": ratio, "tpot": ratio, "ttft": 1.0}
+    assert made.as_dict() == {
+        "decision": decision, "why": why or None, "problem": None,
+        "changes": [{"field": name, "from": old, "to": new} for name, old, new in made.fields],
+        "speed_ratio": {"output_tok_s": ratio, "tpot": ratio, "ttft": 1.0},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -86,8 +90,7 @@ def test_what_cannot_be_answered_is_one_sentence() -> None:
         raise AdvisorError("no such thing")
 
     one = check_launch()
-    key = compare._question(one)
-    refused = compare.change_for(one, {key: refuse})
+    refused = compare.change_for(one, {compare._question(one): refuse})
     unlisted = compare.change_for(one, prices_of(cases.on(decided_by=UNLISTED))())
     assert refused is not None and refused.lines == ["recommend: no such thing"]
     assert unlisted is not None and unlisted.decision == "none"

@@ -72,24 +72,6 @@ def test_the_callers_release_outweighs_the_files() -> None:
     assert not any(finding.severity == "error" for finding in validate(text=REMOVED).findings)
 
 
-def test_with_hardware_and_load_it_says_what_recommend_would_change() -> None:
-    report = validate(
-        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 "
-        "--max-num-seqs 16 "
-        "--speculative-config "
-        '\'{"method":"mtp","num_speculative_tokens":5}\'\n',
-        hw="h200",
-        concurrency=8,
-        ctx=2048,
-        changes=True,
-    )
-    (one,) = report.launches
-    assert one.change is not None and one.change.lines
-    told = report_json(report)["launches"][0]
-    assert set(told["recommend"]) == {"decision", "changes", "speed_ratio", "why", "problem"}
-    assert told["estimate"]["p_gain"] > 0
-
-
 def change_of(flags: str) -> Change:
     text = f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 1 {flags}\n"
     (one,) = validate(

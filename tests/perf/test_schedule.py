@@ -264,3 +264,19 @@ def test_more_accepted_is_never_slower() -> None:
 def test_variance_of_one_draft_is_exact() -> None:
     rate = np.array([0.3, 0.5, 0.9])
     assert load.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))
+
+
+@pytest.mark.parametrize(
+    ("clients", "requests", "sd", "steps"),
+    [(4, 16, 10, 17.32), (4, 4, 10, 8.66), (4, 2, 10, 8.66), (1, 16, 10, 0), (4, 16, 90, 25.98)],
+)
+def test_slots_empty_one_by_one_at_the_end(
+    clients: int, requests: int, sd: float, steps: float
+) -> None:
+    """Lengths spread evenly by sqrt(3) deviations, over the root of the rounds, at most by 0.3 of
+    100 steps; half of that is what the last one takes longer than the mean.
+    """
+    known = {"clients": clients, "requests": requests, "steps": 100, "steps_sd": sd}
+    columns = (np.full(1, float(known.get(name, 0))) for name in load.Load._fields)
+    made = schedule.drain_seconds(load.Load._make(columns), np.full(1, 0.5))
+    assert made[0] == pytest.approx(0.5 * steps, rel=1e-3)

@@ -652,3 +652,15 @@ def test_a_lone_prompt_has_the_attention_of_one_group() -> None:
     }
     assert times[4096.0][1] > 1.2 * times[4096.0][0]  # its ranks alone compute
     assert times[32_768.0][1] < 1.05 * times[32_768.0][0]  # a prompt for each group
+
+
+@pytest.mark.parametrize(("method", "layers"), [("mtp", 1), ("eagle3", 1), ("draft_model", 0)])
+def test_a_prompt_passes_the_layer_of_the_models_own_head_once_more(
+    method: str, layers: int
+) -> None:
+    p, c = point({"spec_method": method}), constants().replace(mfu_prefill_dense=0.5)
+    off, on = (
+        prompt_cost.prefill_seconds(p, c, np.full(1, 4096.0), np.zeros(1), spec)
+        for spec in (False, True)
+    )
+    assert on[0] / off[0] == pytest.approx(1 + layers / p.layers[0])

@@ -186,9 +186,8 @@ def test_a_first_token_that_takes_much_longer_is_said(speedup: float, said: str)
 
 
 def test_a_measured_first_token_is_not_called_unknown() -> None:
-    text = screen(recommend(hardware="gb10", concurrency=16, goal="ttft"))
-    assert "Likely a gain: TTFT was measured 2.31x here" in text
-    assert "TTFT measured here: 2.31x (16 x 2,048 tokens, k=2)" in text
+    advice = recommend(hardware="gb10", concurrency=16, goal="ttft")
+    assert "Likely a gain: TTFT was measured 2.31x here" in screen(advice)
 
 
 def test_nobody_is_told_to_test_drafts_that_cannot_run() -> None:
