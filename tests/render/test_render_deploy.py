@@ -4,6 +4,7 @@ names.
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import advice_cases as cases
@@ -23,8 +24,10 @@ from advisor.render.deploy.k8s import deployment_yaml
 from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import FORMS, STARTS
 from advisor.rules.registry import index
+from tests.tables import load_yaml
 
 IMAGE = "example.org/engine:v1"
+BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))["documents"]
 # what an argument can be: any text without NUL; surrogates cannot reach an argv
 HOSTILE = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40
@@ -62,6 +65,11 @@ ENGINES = {
     "llama-server": on_engine("llama-server"),
     "llama-server-intel": on_engine("llama-server", "intel"),
 }
+
+
+@pytest.mark.parametrize(("form", "written"), BY_HAND.items())
+def test_a_file_says_what_each_part_needs(form: str, written: list[dict[str, Any]]) -> None:
+    assert [*yaml.safe_load_all(FORMS[form].write(cases.on()))] == written
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -180,22 +188,6 @@ def test_hostile_names_and_notes_cannot_change_the_file(name: str, note: str) ->
     assert [word.replace("$$(", "$(") for word in container["command"] + container["args"]] == [
         word.replace("$$(", "$(") for word in argv
     ]
-
-
-def test_the_deployment_replaces_and_waits() -> None:
-    claim, deployment, service = yaml.safe_load_all(deployment_yaml(cases.on()))
-    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
-    pod = deployment["spec"]["template"]["spec"]
-    claims = [one["persistentVolumeClaim"]["claimName"] for one in pod["volumes"][:1]]
-    assert claims == [claim["metadata"]["name"]] and claim["kind"] == "PersistentVolumeClaim"
-    # 33.39 and 0.79 GiB of weights, a tenth more, and 20 GiB
-    assert claim["spec"]["resources"]["requests"] == {"storage": "58Gi"}
-    assert pod["enableServiceLinks"] is False  # else VLLM_PORT is an address, and vLLM stops
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
-    probe = container["startupProbe"]
-    assert probe["periodSeconds"] * probe["failureThreshold"] >= serving.startup_seconds(cases.on())
-    assert service["spec"]["ports"] == [{"name": "http", "port": 8000, "targetPort": 8000}]
 
 
 def test_systemd_words_are_quoted_for_systemd() -> None:

@@ -17,7 +17,7 @@ from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
-from advisor.render.explore.compare import comparison_text
+from advisor.render.explore.compare import _users, comparison_text
 from advisor.render.layout import Paper, within_lines
 from advisor.render.objects import named_schema
 from tests.tables import spread
@@ -223,6 +223,7 @@ def test_the_most_users_with_ninety_percent_are_said_in_a_sentence() -> None:
     ]
     last = within_lines(within, Paper(width=80))[-1]
     assert last == "- k=1 serves 98 users with 90 %, none 79, k=3 85."
+    assert _users(within) == "169 with k=1 (P 0.50), 155 without" and _users([]) == "-"
 
 
 @pytest.mark.parametrize(

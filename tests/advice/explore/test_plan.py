@@ -100,7 +100,10 @@ def test_a_first_token_that_cannot_be_told_has_no_figure(spark: MixPlan) -> None
     made = spark
     seen = [one for layout in made.layouts for one in layout.results]
     told = {one.ttft_predictable for one in seen}
-    assert told == {True, False}
+    assert told == {True, False} and plan_text(made, Paper(width=200)).splitlines()[4] == (
+        "NVIDIA GB10 (DGX Spark), qwen3.6-35b-a3b fp8, vllm 0.32.0. "
+        "chat: 2,048 + 256 tokens; documents: 8,192 + 256 tokens."
+    )
     for one in seen:
         assert (number(one.ttft_ms) in plan_text(made)) == one.ttft_predictable
 
