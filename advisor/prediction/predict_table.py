@@ -39,7 +39,7 @@ READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
 LINKS = ("roce", "ethernet")  # between machines
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
-DIGITS = 4
+DIGITS, SMALL = 4, 0.1  # of a number; a ratio below this has as many more
 LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
 _ENDLESS = "the row's numbers lead to no finite prediction"
 _MTP = arrays.METHOD_CODE["mtp"]
@@ -77,7 +77,11 @@ def predict_columns(
     for i in np.flatnonzero(endless).tolist():
         errors[i] = errors[i] or _ENDLESS
     made: dict[str, list[Any]] = {
-        name: np.round(values, DIGITS).tolist()
+        name: np.where(
+            (np.abs(values) < SMALL) & (name != "p_gain"),
+            np.round(values, 2 * DIGITS),
+            np.round(values, DIGITS),
+        ).tolist()
         for name, values in zip(NUMBERS, numbers, strict=True)
     }
     decided = decisions(found, points.metric)

@@ -28,7 +28,7 @@ from advisor.engines.vllm import verifies_adaptively
 
 MACHINES = ("gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb", "h100-sxm",
             "h200", "b200", "mi300x", "apple-m4-max", "strix-halo", "l40s", "rtx3060",
-            "apple-m3-ultra")  # fmt: skip
+            "apple-m3-ultra", "a10", "l4", "v100")  # fmt: skip
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b",
           "qwen3-8b", "qwen3-next-80b-a3b", "llama-3.3-70b", "gemma-4-31b", "gpt-oss-120b",
           "glm-4.7-flash")  # fmt: skip
@@ -46,7 +46,7 @@ METRICS = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 AGREE = 0.01
 
 
-WHOLE_EXPERTS = {"--enable-expert-parallel", "--ep-size"}
+NO_COLUMN = {"--enable-expert-parallel", "--ep-size", "--enable-dp-attention"}  # of a row
 
 
 def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
             "engine": draw.choice((None, "vllm", "vllm", "sglang", "llama-server")),
             "quant": draw.choice((None, None, None, "fp8", "q4_k_m")),
             "gpus": draw.choice((None, None, None, 2, 4, 8)),
-            "concurrency": draw.choice((1, 2, 5, 16, 48, 128, 300)),
+            "concurrency": round(1024 ** draw.random()),
             "ctx_tokens": draw.choice((None, 512, 3000, 8192, 32768)),
             "output_tokens": draw.choice((None, 2, 16, 256, 2048)),
             "workload": draw.choice((None, "chat", "code", "random", "rag")),
@@ -96,7 +96,7 @@ def block_questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
 def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
     """Questions that can be answered, with the points of their first method by k. Not those at one
     limit of requests in both arms, which is that of the best k, nor layouts that a row has no
-    columns for: stages and whole experts.
+    columns for: stages, whole experts, attention by groups of ranks.
     """
     for asked in questions(count, seed):
         try:
@@ -104,7 +104,7 @@ def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, P
         except AdvisorError:
             continue
         points = [point for point in load.points if point.k and load.refusal is None]
-        if any(p.plan.pp > 1 or WHOLE_EXPERTS & dict(p.plan.extra).keys() for p in points):
+        if any(p.plan.pp > 1 or NO_COLUMN & dict(p.plan.extra).keys() for p in points):
             continue
         if points and load.request.max_num_seqs is None:
             first = points[0].method  # a row has no column for adaptive verification

@@ -1,6 +1,6 @@
 """The best k per load as ranges, and whether changing k pays, its costs to the engine priced."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from math import exp, log
 from operator import itemgetter
@@ -60,10 +60,13 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         }
         for row in group
     ]
+    best_ks = [  # where it verifies adaptively, the best of the others
+        max(own, key=own.__getitem__) if row.load.best_adaptive else row.load.best_k or 0
+        for row, own in zip(group, worth, strict=True)
+    ]
     answers = [  # none where it is off or worth less than no speculation
-        k if row.load.decision != "off" and utilities.get(k, NOTHING) > 0 else 0
-        for row, utilities in zip(group, worth, strict=True)
-        for k in (_best_block(row.load, utilities),)
+        k if row.load.decision != "off" and own.get(k, NOTHING) > 0 else 0
+        for row, own, k in zip(group, worth, best_ks, strict=True)
     ]
     able = sorted({0, *answers})  # a rule may keep others from being the answer at any load
     utility = np.array([[row.get(k, NOTHING) for k in able] for row in worth])
@@ -154,12 +157,6 @@ def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRa
         last = max(end for end, _ in group)
         out.append((out[-1][1] + 1 if out else 1, last, k))
     return tuple(out)
-
-
-def _best_block(load: LoadPoint, utilities: Mapping[int, float]) -> int:
-    """The best k at a load, where it verifies adaptively the fixed one."""
-    fixed = max(utilities, key=utilities.__getitem__) if load.best_adaptive else load.best_k
-    return fixed or 0
 
 
 def _gain(load: LoadPoint, k: int, method: Method) -> float:

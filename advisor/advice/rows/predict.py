@@ -5,7 +5,8 @@ ones, and over their loads once for each range of one answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -34,6 +35,7 @@ _LAYOUT = (*_ENGINE, "workload", "thinking", "temperature", "prefix_share", "out
 _LOADS = ("ctx_tokens", "output_tokens", "concurrency")
 _NUMBERS = ("tp", "temperature", "prefix_share", "output_spread")  # of a request, under their names
 MOST_ROWS = 2**17  # worked out at once
+EACH = 2**8  # rows of one configuration, of which each load is asked
 # What tells that a row was run
 RESULTS = (
     "run_id", "source_id", "speedup", "output_tok_s", "request_tok_s", "tpot_ms", "ttft_ms",
@@ -167,8 +169,8 @@ class RowWords:
         for number, i in enumerate(first.tolist()):
             cells_of_row = (words.of(int(rows[i])).strip() for words in parts)
             asked, here = dict(zip(of, cells_of_row, strict=True)), rows[which == number]
-            answer = _layout if wanted == ("tp",) else _engine
-            for at, words in _by_halves(loads[here], partial(answer, asked)):
+            answer = cache(partial(_layout if wanted == ("tp",) else _engine, asked))
+            for at, words in _by_halves(loads[here], answer):
                 answers[here[at]] = words
         for name, values in zip(wanted, answers.T, strict=True):
             here = np.flatnonzero(self.asks & blank[name] & (values != ""))
@@ -176,37 +178,39 @@ class RowWords:
 
 
 def _by_halves(
-    loads: Floats, ask: Callable[[Floats], tuple[str, ...]]
+    loads: Floats, ask: Callable[..., tuple[str, ...]]
 ) -> Iterator[tuple[Ints, tuple[str, ...]]]:
-    """(rows, answer) for loads (N, 3), which is one between loads that have the same."""
+    """(rows, answer) for loads (N, 3), which is one where that of each is the same; in a box of
+    more than `EACH` where its corners and its middle have the same.
+    """
     waiting = [np.arange(len(loads))]
     while waiting:
         rows = waiting.pop()
         low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
-        least = ask(low)
-        if (low == high).all() or least == ask(high):
-            yield rows, least
+        corners = product(*zip(low.tolist(), high.tolist(), strict=True))
+        many = len(rows) > EACH
+        ends = [*corners, np.sqrt(low * high).tolist()] if many else loads[rows].tolist()
+        if len(answers := {ask(*end) for end in ends}) == 1:
+            yield rows, answers.pop()
             continue
         axis = int(np.log(high / low).argmax())
         lower = loads[rows, axis] <= np.sqrt(low[axis] * high[axis])
         waiting += [rows[lower], rows[~lower]]
 
 
-def _facts(asked: Mapping[str, str], load: Floats) -> Facts | None:
+def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
     """The facts of a configuration's question for one load; None where it is refused."""
-    fields: dict[str, Any] = {
-        name: None if np.isnan(value := cells.not_negative(asked[name])) else value
-        for name in _NUMBERS
-        if name in asked
+    numbers = {name: cells.not_negative(asked.get(name, "")) for name in _NUMBERS}
+    fields: dict[str, Any] = {name: x for name, x in numbers.items() if not np.isnan(x)}
+    words = ("engine_version", "quant", "interconnect")
+    fields |= {name: asked.get(name) or None for name in words} | {
+        "tp": int(fields["tp"]) if "tp" in fields else None,
+        "goal": asked["goal"] if asked.get("goal") in get_args(Goal) else "balanced",
+        "workload": asked.get("workload") or Request.model_fields["workload"],
+        "prefix_share": fields.get("prefix_share", 0.0),
     }
-    fields["tp"] = None if fields["tp"] is None else int(fields["tp"])
-    fields |= {name: asked[name] or None for name in ("engine_version", "quant", "interconnect")
-             if name in asked}  # fmt: skip
-    fields["goal"] = asked["goal"] if asked.get("goal") in get_args(Goal) else "balanced"
-    fields["workload"] = asked.get("workload") or Request.model_fields["workload"]
     if asked.get("thinking"):
         fields["thinking"] = cells.boolean(asked["thinking"]) > 0
-    fields["prefix_share"] = fields.get("prefix_share") or 0.0
     prompt, output, requests = (max(int(value), 1) for value in load)
     try:
         request = Request(
@@ -224,15 +228,14 @@ def _facts(asked: Mapping[str, str], load: Floats) -> Facts | None:
         return None
 
 
-def _engine(asked: Mapping[str, str], load: Floats) -> tuple[str, ...]:
+def _engine(asked: Mapping[str, str], *load: float) -> tuple[str, ...]:
     """Engine and quantisation of the question; empty where it is refused."""
     facts = _facts(asked, load)
-    if facts is None or facts.quant is None:
-        return "", ""
-    return facts.engine or "", facts.quant.id
+    quant = facts.quant if facts is not None else None
+    return ("", "") if facts is None or quant is None else (facts.engine or "", quant.id)
 
 
-def _layout(asked: Mapping[str, str], load: Floats) -> tuple[str, ...]:
+def _layout(asked: Mapping[str, str], *load: float) -> tuple[str, ...]:
     """The ranks of the question's layout; empty where it is refused or has stages."""
     facts = _facts(asked, load)
     try:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from advisor.domain.nouns import Engine, Facts, Plan
+from advisor.domain.nouns import Engine, Facts, MemoryBill, Plan
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.records import NamedTuple
 from advisor.engines import canonical
@@ -31,6 +31,7 @@ from advisor.perf.sizes import device
 CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reserve
 LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
 SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
+ONE_GIB = MemoryBill(weights_gib=0.0, available_gib=1.0)  # what is left of a device
 MEMORY_COLUMNS = (CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN)
 
 
@@ -172,26 +173,29 @@ def shortfall(
     total = read_words(columns, CONTEXT_COLUMN, count).numbers(cells.positive)
     each = read_words(columns, LENGTH_COLUMN, count).numbers(cells.positive)
     slots = np.fmax(np.nan_to_num(points.max_num_seqs, nan=1.0), 1.0)
-    reserved = np.where(np.isnan(total), each * slots, total)
-    here = ~np.isnan(reserved) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
+    length = np.where(np.isnan(total), each, total / slots)
+    here = ~np.isnan(length) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
     here &= things.engine.holds(gguf_engine)
     unstated = np.full(count, np.nan)
     for rows, facts, plan in plans_of(points, full, things, columns, here, unstated):
-        short[rows] = _over(facts, plan, reserved[rows])
+        short[rows] = _over(facts, plan, slots[rows], length[rows])
         if (short[rows] > 0).any() and device.moves_experts(facts, plan):
             for layers, arm in ((before, memory.without_drafts(plan)), (after, plan)):
-                gib = _over(facts, arm, reserved[rows])
+                gib = _over(facts, arm, slots[rows], length[rows])
                 alone = (facts.replace(gpus=n) for n in full.gpus[rows].tolist())
                 layers[rows] = [*map(host_memory.host_layers, alone, repeat(arm), gib.tolist())]
     return short, before, after
 
 
-def _over(facts: Facts, plan: Plan, reserved: Floats) -> Floats:
-    """GiB by which slots of so many tokens in all are too large, 0 where they fit (N,)."""
-    free, held = memory.free_gib(facts, plan), memory.room(facts, plan, reserved)
-    if free is None or held is None:
-        return np.zeros(len(reserved))
-    return np.fmax(np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free), 0.0)
+def _over(facts: Facts, plan: Plan, slots: Floats, length: Floats) -> Floats:
+    """GiB by which slots of so many tokens each are too large, as `memory.bill` rounds them, 0
+    where they fit (N,).
+    """
+    free = memory.free_gib(facts, plan)
+    by_one_gib = memory.room(facts, plan, length, ONE_GIB)
+    if free is None or by_one_gib is None:
+        return np.zeros(len(slots))
+    return np.asarray(np.round(np.fmax(slots / by_one_gib - free, 0.0), 2), dtype=np.float64)
 
 
 def plans_of(
