@@ -77,16 +77,17 @@ def _judge(judge: Judge, text: str, name: str) -> Report | None:
 
 
 def worse(before: Report, after: Report) -> bool:
-    """Whether a server is lost or gained, or errors grow; with as many, warnings, then findings."""
+    """Whether a server is lost or gained, or errors grow; with as many, warnings, then remarks."""
     if len(before.launches) != len(after.launches):
         return True
-    for ranks in (("error",), ("error", "warning"), ("error", "warning", "info")):
-        counts = [
-            sum(one.severity in ranks for one in report.findings) for report in (before, after)
+    counts = [
+        [
+            sum(one.severity == rank for one in report.findings)
+            for rank in ("error", "warning", "info")
         ]
-        if counts[1] != counts[0]:
-            return counts[1] > counts[0]
-    return False
+        for report in (before, after)
+    ]
+    return counts[1] > counts[0]
 
 
 CODE = "SD126"
