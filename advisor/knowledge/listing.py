@@ -69,7 +69,8 @@ def _lines(entry: Frozen) -> Iterator[str]:
 def _checkpoint(point: Checkpoint) -> str:
     name = point.repository + (f":{point.file}" if point.file else "")
     mtp = {True: "keeps MTP", False: "no MTP", None: "MTP not known"}[point.keeps_mtp]
-    return f"  {point.quant:<15} {name}\n{'':<18}{mtp}; {', '.join(point.engines)}; {point.source}"
+    engines = ", ".join(point.engines) or "any engine"
+    return f"  {point.quant:<15} {name}\n{'':<18}{mtp}; {engines}; {point.source}"
 
 
 def _drafter(one: Drafter) -> str:

@@ -63,7 +63,9 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
     asked = ask(output_tokens=change["asked"]) if "asked" in change else ask()
     only({name: value for name, value in change.items() if name != "asked"})
-    assert [e.covers for e in nearest_pairs(asked)] == [covers]
+    found = nearest_pairs(asked)
+    assert [e.covers for e in found] == [covers]
+    assert evidence.covering_pairs(asked, "mtp") == (found if covers else ())
 
 
 @pytest.mark.parametrize(("change", "far"), BY_HAND)

@@ -4,19 +4,24 @@ the commands.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.cli import knowledge as commands
-from advisor.domain.nouns import Request
+from advisor.domain.nouns import Drafter, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import check_file
-from advisor.knowledge.fact_files import FactFileError
+from advisor.knowledge.fact_files import FactFileError, check_entry
+from advisor.knowledge.listing import _drafter
+from tests.tables import load_yaml
 
+BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))
 CARD = """
 id: my-card
 name: My card
@@ -212,16 +217,26 @@ def test_shipped_fact_files_are_ok() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "known"), [("hardware", "gb10"), ("models", "qwen3.6-35b-a3b")]
+    ("command", "known", "text"), [("hardware", "my-card", CARD), ("models", "my-model", MODEL)]
 )
-def test_lists_and_entries_fit_80_columns(command: str, known: str) -> None:
-    listing = run(command, "list").output
-    assert known in listing
-    entry = run(command, "show", known).output
-    assert "sources" in entry
-    address = [line for line in entry.splitlines() if len(line) > 80 and "https://" not in line]
-    assert not address
-    assert max(len(line) for line in listing.splitlines()) <= 80
+def test_an_entry_is_listed_and_shown(home: Path, command: str, known: str, text: str) -> None:
+    (home / command.replace("models", "llms") / "own.yaml").write_text(text)
+    head, *rows = run(command, "list").output.splitlines()
+    own = [row for row in rows if row.startswith(known)]
+    shown = run(command, "show", own[0].split()[0]).output
+    assert "\n".join([head, *own, shown]) == BY_HAND["listed"][command]
+    assert max(map(len, rows)) <= 80
+
+
+def test_a_drafter_is_shown_with_what_loads_it() -> None:
+    told, shown = BY_HAND["drafter"].values()
+    assert _drafter(Drafter.from_plain(told)) + "\n" == shown
+
+
+@pytest.mark.parametrize(("change", "field", "reason"), BY_HAND["odd"])
+def test_what_is_odd_of_a_file(change: dict[str, Any], field: str, reason: str) -> None:
+    entry = yaml.safe_load(CARD) | change
+    assert check_entry("hardware", entry, "f")[1] == [("f", field, reason)]
 
 
 def test_the_examples_of_the_readme_are_good_files(tmp_path: Path) -> None:
