@@ -180,7 +180,7 @@ def quant_word(text: str) -> str | None:
             return prefix + gguf.group(2).replace("-", "_")
         for words, name in _WORDS:
             if hit := words.search(low):
-                return name.format(next((g.removesuffix(".0") for g in hit.groups() if g), ""))
+                return name.format(*(g.removesuffix(".0") for g in hit.groups() if g))
     return None
 
 
