@@ -49,8 +49,8 @@ def command(
         load += ["--random-range-ratio", "1.0"] if sglang else []
     else:
         load = ["--dataset-name", "custom", "--dataset-path", data]
-        load += [] if sglang else ["--custom-output-len", "-1"]  # the file has them
-        load += ["--skip-chat-template"] if _skips_template(plan) else []
+        # the file has the lengths, and the server applies the template
+        load += [] if sglang else ["--custom-output-len", "-1", "--skip-chat-template"]
     load += ["--num-prompts", str(count)]
     load += ["--request-rate", f"{rate:g}"] if rate else ["--max-concurrency", str(concurrency)]
     load += ["--seed", str(seed)]
@@ -84,14 +84,6 @@ def prompt_line(engine: str, text: str, output: int) -> str:
         ]
         return json.dumps({"conversations": turns})
     return json.dumps({"prompt": text, "output_tokens": output})
-
-
-def _skips_template(plan: Plan) -> bool:
-    """Whether the client must be told that the server applies the template."""
-    if plan.engine == "sglang":
-        return False
-    old = plan.engine == "vllm" and plan.engine_version is not None
-    return not (old and parts(plan.engine_version or "") < parts("0.12"))
 
 
 def _tokenizer(request: object) -> str:

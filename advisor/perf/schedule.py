@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.domain.nouns import Metric
 from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
@@ -189,15 +188,3 @@ def drain_seconds(load: L.Load, step: Seconds) -> Seconds:
     return np.asarray(
         spread * np.sqrt(3) * load.steps * step * np.where(load.clients > 1, 0.5, 0.0)
     )
-
-
-def speedups(points: P.Points, constants: Constants, tau: Tokens) -> dict[Metric, Floats]:
-    """Speculation against none for every metric; above 1 is faster, also of TPOT and TTFT."""
-    filled = imputation.impute(points)
-    spec, base = replay(filled, constants, tau, "spec"), replay(filled, constants, tau, "base")
-    return {
-        "output_tok_s": spec.output_tok_s / base.output_tok_s,
-        "request_tok_s": spec.request_tok_s / base.request_tok_s,
-        "tpot": base.tpot_s / spec.tpot_s,
-        "ttft": base.ttft_s / spec.ttft_s,
-    }

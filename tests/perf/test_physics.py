@@ -15,7 +15,7 @@ from advisor.perf import constants, imputation, physics, prompt_cost, rates, rea
 from advisor.perf.encoding import encode_rows
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
-from tests.perf.rows import GB10, ROW, points
+from tests.perf.rows import GB10, ROW, points, speedups
 
 C = Constants()
 
@@ -228,8 +228,6 @@ ANY_ROW = st.fixed_dictionaries(
 @settings(max_examples=60)
 @given(ANY_ROW)
 def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
-    from advisor.perf import schedule
-
     made, _ = encode_rows.from_rows([{**row, "speedup_metric": "tpot"}])
     p = imputation.impute(made)
     terms = physics.step_seconds(p, C, p.concurrency, p.verify_tokens, True, p.input_tokens)
@@ -237,7 +235,7 @@ def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
         assert np.isfinite(value).all() and (value >= 0).all(), name
     assert (decode(p, True) > 0).all()
     tau = acceptance.tokens_per_step(np.full((1, 8), 0.7), p.k)
-    for name, value in schedule.speedups(p, C, tau).items():
+    for name, value in speedups(p, C, tau).items():
         assert np.isfinite(value).all() and (value > 0).all(), name
 
 

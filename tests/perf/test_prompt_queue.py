@@ -151,7 +151,7 @@ def test_prompts_that_meet_leave_the_graph_together() -> None:
 def gains(workload: str, step: float) -> dict[str, Floats]:
     tokens = np.round(1024 * np.exp(np.arange(0, np.log(16), step)))
     p = points(*({"input_tokens": int(x), "workload": workload} for x in tokens))
-    found = schedule.speedups(p, C, np.full(len(p), 2.47))
+    found = rows.speedups(p, C, np.full(len(p), 2.47))
     return {name: found[name] for name in ("output_tok_s", "tpot", "ttft")}
 
 

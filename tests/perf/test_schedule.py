@@ -80,7 +80,7 @@ def test_equal_lengths_lock_the_prefill_steps() -> None:
     """
     p = points(*({"concurrency": 16, "n_requests": 80, "output_spread": s} for s in (0, 0.5)))
     tau = tau_of(p)
-    equal, unequal = schedule.speedups(p, C, tau)["output_tok_s"]
+    equal, unequal = rows.speedups(p, C, tau)["output_tok_s"]
     assert equal < 1.06
     assert 1.12 < unequal < 1.30
     exact = [
@@ -133,7 +133,7 @@ def test_gb10_b_is_lockstep() -> None:
     """
     change = {**SEED_TESTS["B"][0], "n_requests": 20, "max_num_batched_tokens": 33_000}
     p = points(change, base=GB10)
-    gains = schedule.speedups(p, C, np.array([2.45]))
+    gains = rows.speedups(p, C, np.array([2.45]))
     assert gains["ttft"][0] > 1.5 and gains["tpot"][0] < 0.9
     plain = schedule.replay(p, C, np.array([2.45]), "base")
     assert plain.tpot_s[0] == pytest.approx(35.66e-3, rel=0.05)
@@ -235,7 +235,7 @@ def test_steps_beyond_the_captured_graphs_cost_where_no_prompt_is_in_them() -> N
     p = points(
         {**at, "k": 3}, {**at, "k": 4}, {**at, "k": 4, "input_tokens": 2048, "output_tokens": 128}
     )
-    gain = schedule.speedups(p, C, tau_of(p))["output_tok_s"]
+    gain = rows.speedups(p, C, tau_of(p))["output_tok_s"]
     assert gain[1] < 0.8 * gain[0]
     assert gain[2] > 1
 
@@ -255,9 +255,7 @@ def test_recurrent_states_decide_how_many_requests_run() -> None:
 
 def test_more_accepted_is_never_slower() -> None:
     p = drawn_loads()
-    gains = [
-        schedule.speedups(p, C, np.fmin(tau_of(p), t))["output_tok_s"] for t in (1.2, 1.6, 2.2)
-    ]
+    gains = [rows.speedups(p, C, np.fmin(tau_of(p), t))["output_tok_s"] for t in (1.2, 1.6, 2.2)]
     assert (gains[1] >= gains[0] * 0.995).all() and (gains[2] >= gains[1] * 0.995).all()
 
 

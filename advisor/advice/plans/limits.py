@@ -111,7 +111,8 @@ def slots(facts: Facts, replicas: int) -> int:
 
 def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
     """Slots for so many requests, one number or an array (N,): powers of two where graphs are
-    captured, `SLOTS` at least where they share the memory, else as many as requests (SD428).
+    captured, `SLOTS` at least where they share the memory, else as many as requests: a batch
+    of busy slots that are not neighbours is cut into passes (ggml-org/llama.cpp#25840).
     """
     if traits(facts.engine).pool == "slots" and not shared:
         return load

@@ -133,29 +133,6 @@ def draft_model_sparse_target(case: Case) -> Hits:
         )
 
 
-@rule("SD428", "info", "llama-server", at="--parallel")
-@when(options="--parallel", needs="concurrency")
-def slots_apart(case: Case) -> Hits:
-    """More llama-server slots than requests, each slot with a KV buffer of its own.
-
-    Why: a batch whose busy slots are not neighbours is cut into passes of neighbours.
-    Bad (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 16
-    Good (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 4
-    Sources: ggml-org/llama.cpp#25840; llama.cpp b11312: llama_batch_allocr::split_equal;
-        bench-h100-llama-b11312: slots side by side and one apart; bench-h100-llama-places: one to
-        four groups of slots
-    """
-    slots, running = case.plan.max_num_seqs, streams(case)
-    if slots is None or running is None or case.has_switch("--kv-unified"):
-        return
-    if 2 <= running < slots:
-        yield Hit(
-            f"{running} requests on {slots} slots: where their slots are not neighbours, a step is "
-            "several passes, 1.2 to 4.6 times as long on an H100",
-            fix=f"Use --parallel {running}, or add --kv-unified (-c is then shared).",
-        )
-
-
 @rule("SD429", "warning", "gguf", decides=True, data="regime.lookup_states", at="spec")
 @when(methods="ngram", needs="model", parts="hybrid")
 def lookups_copy_states(case: Case) -> Hits:
@@ -201,29 +178,6 @@ def adaptive_or_fixed(case: Case) -> Hits:
             fix=f'Compare with "enable_adaptive_verification": {"false" if on else "true"}.',
             row=row,
         )
-
-
-@rule("SD432", "info", "sglang", data="regime.adaptive_tiers", at="--speculative-adaptive")
-@when(options="--speculative-adaptive", needs="concurrency version")
-def adaptive_tiers(case: Case) -> Hits:
-    """SGLang's adaptive drafts at loads where its default tiers draft next to nothing.
-
-    Why: they draft one at most from 32 requests on and none from 64 on, whatever a step costs.
-    Bad (version=0.5.23, concurrency=64): python3 -m sglang.launch_server --model-path
-        zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
-    Good (version=0.5.23, concurrency=16): the same
-    """
-    (row,) = rows("regime", "adaptive_tiers")
-    running = streams(case) or 0
-    alone = running >= row["few"] and not case.has_switch("--speculative-adaptive-config")
-    if not alone or between(release(case), row["since"], None) is not True:
-        return
-    most = "none" if running >= row["none"] else "one"
-    yield Hit(
-        f"the default tiers of --speculative-adaptive draft {most} at {running} requests",
-        fix="Give tiers with --speculative-adaptive-config; `advisor sweep` writes them.",
-        row=row,
-    )
 
 
 @rule("SD433", "info", "llama-server", data="regime.llama_p_min")
