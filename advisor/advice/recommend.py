@@ -75,18 +75,17 @@ def answer(
     advice = advise(request, candidates, beside, what_if)
     best = advice.estimate if advice.candidate is not None else None
     slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
-    if slots is None:
+    if slots is None or best is None:
         return advice, question
     alike, question = answer(request.replace(max_num_seqs=slots), machine, what_if)
     least = question.facts.question.max_num_seqs or slots
     # without the sentence on a limit that was lowered once more
     others = alike.reasons[1:] if least < slots else alike.reasons
-    why = (reasons.one_limit(advice, least), *others)
-    alike = alike.replace(reasons=why, request=request)
     free, held = advice.plan_off, alike.plan_off  # what runs meanwhile needs no limit
-    if alike.decision != "on" and free and held and (free.tp, free.dp) == (held.tp, held.dp):
-        alike = alike.replace(plan=advice.plan_off, launch=advice.launch_off)
-    return alike, question
+    same = free and held and (free.tp, free.dp) == (held.tp, held.dp) and alike.decision != "on"
+    runs: dict[str, Any] = {"plan": free, "launch": advice.launch_off} if same else {}
+    why = (reasons.one_limit(best, least, bool(runs)), *others)
+    return alike.replace(reasons=why, request=request, **runs), question
 
 
 def recommend_beside(asked: Sequence[tuple[Request, Plan]]) -> list[Answered]:

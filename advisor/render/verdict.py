@@ -6,13 +6,14 @@ from math import ceil, floor, isfinite, log10
 from advisor.advice.objectives import EVEN
 from advisor.advice.plans import methods
 from advisor.advice.wording import span, whole_percent
-from advisor.domain.nouns import Advice, Estimate, Evidence, Reason
+from advisor.domain.nouns import Advice, Estimate, Evidence, Hardware, Plan, Reason
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import requests
 from advisor.engines.traits import traits
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
+from advisor.perf.prompt_cost import GRAPH_TOKENS
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, share_words
 
@@ -21,6 +22,12 @@ LONG_MS = 1e3  # from here on times are told in seconds
 LONGER = sourced(1.5, "ratio", "growth of TTFT that goes with the decision", "chosen")
 NEAR = sourced(
     0.12, "probability", "a chance that other answers call enough: the reader compares", "chosen"
+)
+NEAR_END = sourced(
+    1.42,
+    "ratio",
+    "half a doubling of requests to where CUDA graphs end: one of two loads",
+    "chosen",
 )
 ROUNDED = 0.005  # what whole percent hide
 
@@ -144,7 +151,23 @@ def objective_words(advice: Advice) -> str:
 def risks(advice: Advice) -> list[str]:
     """What could go wrong, the weightiest first, with the way back."""
     flagged = [r.brief or r.text for r in strongest(advice.reasons) if r.risk][:1]
-    return flagged + ([acceptance] if (acceptance := _acceptance_risk(advice)) else [])
+    plan, requests = advice.candidate, advice.request.concurrency
+    end = graphs_end(advice.facts.hardware, plan, requests) if plan is not None else ""
+    return [risk for risk in (*flagged, end, _acceptance_risk(advice)) if risk]
+
+
+def graphs_end(hardware: Hardware | None, plan: Plan, requests: int) -> str:
+    """From which load on verify steps leave vLLM's CUDA graphs, where so many are near; or ""."""
+    last = GRAPH_TOKENS // (plan.k + 1) * plan.dp
+    running = min(requests, (plan.max_num_seqs or requests) * plan.dp)
+    near = plan.k > 0 and last / NEAR_END <= running <= NEAR_END * last
+    here = near and traits(plan.engine).json_speculation and not verifies_adaptively(plan)
+    if not here or hardware is None or hardware.vendor != "nvidia":
+        return ""
+    return (
+        f"k={plan.k} leaves vLLM's CUDA graphs ({GRAPH_TOKENS} tokens a step) from {last + 1:,} "
+        "requests on: slower at once [SD425]"
+    )
 
 
 def _acceptance_risk(advice: Advice) -> str:

@@ -243,7 +243,8 @@ def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
     point = load.point(load.best_k)
     assert point.gain.p50 == pytest.approx(made.gain.p50, rel=0.01)
     limit = f"compared with {terms['requests_base']:.0f} at once in both runs"
-    assert limit in " ".join(advice_text(made).split())
+    assert limit in (text := " ".join(advice_text(made).split()))
+    assert (f"this launch runs {made.plan.max_num_seqs}: " in text) == (made.decision != "on")
 
 
 @pytest.mark.parametrize(

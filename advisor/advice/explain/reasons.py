@@ -13,7 +13,7 @@ from advisor.advice.judge import estimate_plans
 from advisor.advice.objectives import meets
 from advisor.advice.plans import placement
 from advisor.advice.wording import name_of, reason, span, whole_percent
-from advisor.domain.nouns import Advice, Candidate, Facts, Finding, Goal, Plan, Reason
+from advisor.domain.nouns import Candidate, Estimate, Facts, Finding, Goal, Plan, Reason
 from advisor.domain.shell import shell_words
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
@@ -256,17 +256,19 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
     return reason(text, "models/speedup.md", *chose[0].sources, weight=1.2)
 
 
-def one_limit(advice: Advice, slots: int) -> Reason:
-    """That both runs have the requests that fit with speculation, and what else to expect."""
-    assert advice.estimate is not None  # the gain of a plan that was estimated
-    now = round(advice.estimate.terms["requests_base"])
+def one_limit(estimate: Estimate, slots: int, free: bool) -> Reason:
+    """That both runs have the requests that fit with drafts; a launch without may be `free`."""
+    now, tpot = round(estimate.terms["requests_base"]), estimate.tpot_ms
+    rate = estimate.output_tok_s
     text = (
-        f"With speculation {slots} instead of {now} requests run at once, the others wait. Both "
-        f"launches run {slots}, so that the gain is speculation's own: against {now} at once TPOT "
-        f"would be {advice.estimate.tpot_ms.speedup.p50:.2f}x, most of it by the limit, and output "
-        f"tok/s {advice.estimate.output_tok_s.speedup.p50:.2f}x"
+        f"With speculation {slots} instead of {now} requests run at once, the others wait: both "
+        f"runs have {slots}, so that the gain is speculation's own. Against {now} at once TPOT is "
+        f"{tpot.speedup.p50:.2f}x, most of it by the limit, output tok/s {rate.speedup.p50:.2f}x"
     )
     brief = f"compared with {slots} at once in both runs: so many fit with drafts, {now} without"
+    if free and rate.baseline and tpot.baseline:
+        speeds = (f"{float(f'{x:.2g}'):,.0f}" for x in (rate.baseline, tpot.baseline))
+        brief = f"{brief}; this launch runs {now}: {' tok/s, TPOT '.join(speeds)} ms"
     return reason(text, "memory bill", weight=2.9, brief=brief, risk=True)
 
 
