@@ -14,20 +14,19 @@ FAMILIES = {
 
 
 def explanation(found: Rule) -> str:
-    """One rule in full, as plain text."""
+    """One rule in full, as plain text that is Markdown too."""
     text = found.text
-    lines = [f"{found.code} {found.slug} ({found.severity}, {family(found.code)})", ""]
-    lines += [text.summary, "", f"Why: {text.why}", ""]
+    out = [f"{found.code} {found.slug} ({found.severity}, {family(found.code)})", ""]
+    out += [text.summary, "", f"Why: {text.why}"]
     for title, example in examples(found):
-        lines += [title, *(f"    {line}" for line in example), ""]
-    lines += [f"Engines: {', '.join(found.engines) or 'all'}"]
-    if found.needs:
-        lines += [f"Needs: {', '.join(found.needs)} (skipped where unknown)"]
+        out += ["", title, "", *(f"    {line}" for line in example)]
+    notes = [f"Engines: {', '.join(found.engines) or 'all'}."]
+    notes += [f"Needs: {', '.join(found.needs)}; skipped where unknown."] if found.needs else []
     if found.versioned:
-        lines += [
+        notes += [
             "At most a warning where no catalogued release is pinned and not all of them refuse it."
         ]
-    return "\n".join([*lines, f"Sources: {'; '.join(found.sources)}"])
+    return "\n".join([*out, "", f"{' '.join(notes)} Sources: {'; '.join(found.sources)}."])
 
 
 def examples(found: Rule) -> Iterator[tuple[str, list[str]]]:
@@ -73,14 +72,6 @@ def overview(rules: Iterable[Rule]) -> str:
     return "\n".join(out) + "\n"
 
 
-def page(r: Rule) -> str:
+def page(found: Rule) -> str:
     """The Markdown page of one rule."""
-    text = r.text
-    out = [GENERATED, f"# {r.code} {r.slug}", "", f"*{r.severity}, {family(r.code)}*", ""]
-    out += [text.summary, "", f"**Why.** {text.why}"]
-    for title, example in examples(r):
-        out += ["", title, "", "```", *example, "```"]
-    notes = [f"Engines: {', '.join(r.engines) or 'all'}."]
-    notes += [f"Needs: {', '.join(r.needs)}; skipped where unknown."] if r.needs else []
-    out += ["", f"{' '.join(notes)} Sources: {'; '.join(r.sources)}."]
-    return "\n".join(out) + "\n"
+    return f"{GENERATED}\n# {explanation(found)}\n"
