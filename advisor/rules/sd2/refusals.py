@@ -107,34 +107,34 @@ def speculation_beside(case: Case) -> Hits:
         given = case.flag(*row["options"])
         if given is None or not case.has_switch(*row["options"]) or not _applies(case, row, given):
             continue
+        ends = [f"{x} {row[y]}" for x, y in (("from", "since"), ("up to", "until")) if row[y]]
         known = between(release(case), row["since"], row["until"])
-        bounded = row["since"] is not None or row["until"] is not None
         if known is not False:
-            versions = f"from {row['since']} on" if row["since"] else f"up to {row['until']}"
             yield Hit(
                 row["text"],
                 flag=given,
-                severity="warning" if bounded and known is None else row.get("severity"),
+                severity="warning" if ends and known is None else row.get("severity"),
                 fix=row["fix"],
                 row=row,
-                versions=versions if bounded else "",
+                versions=" ".join(ends),
             )
 
 
 def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
     """Whether the engine, the method, the model and what stands beside the option are the row's."""
-    engine = "llama-server" if case.plan.engine == "ik_llama.cpp" else case.plan.engine
-    model = case.facts.model.id if case.facts.model is not None else ""
-    vendor = case.facts.hardware.vendor if case.facts.hardware is not None else ""
-    extra = {name for name, value in case.plan.extra if value != "false"}
+    facts, plan = case.facts, case.plan
+    engine = "llama-server" if plan.engine == "ik_llama.cpp" else plan.engine
+    model = facts.model.id if facts.model else (plan.model or "").rpartition("/")[2].lower()
+    vendor = facts.hardware.vendor if facts.hardware else ""
+    extra = {name for name, value in plan.extra if value != "false"}
     return (
         row["engine"] == engine
-        and case.plan.method not in row.get("but", ())
-        and case.plan.method in row.get("methods", (case.plan.method,))
+        and plan.method not in row.get("but", ())
+        and plan.method in row.get("methods", (plan.method,))
         and any(model.startswith(name) for name in row.get("models", ("",)))
         and vendor in row.get("vendors", (vendor,))
         and capability(case) not in row.get("capabilities", ())
-        and case.plan.attention_backend in row.get("backends", (case.plan.attention_backend,))
+        and plan.attention_backend in row.get("backends", (plan.attention_backend,))
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())
         and ("beside" not in row or row["beside"] in extra or case.has_switch(row["beside"]))
         and ("absent" not in row or not case.has_switch(row["absent"]))
