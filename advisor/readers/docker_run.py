@@ -4,7 +4,7 @@ import re
 
 from advisor.readers.containers import ContainerRun, add_env
 from advisor.readers.engine_command import Surroundings, size_bytes
-from advisor.readers.form_types import misspelt_key, note_key
+from advisor.readers.form_types import keys, misspelt_key, note_key
 from advisor.readers.programs import base_name
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped
@@ -31,16 +31,17 @@ def docker_run(
         j += 1
     if j >= len(words) or words[j].text not in ("run", "create"):
         return None
-    created = words[j].text == "create"  # and started by something else, at its time
-    ran = ContainerRun(Surroundings(kind="docker-create" if created else "docker-run"), scope=scope)
-    j += 1
+    ran = ContainerRun(Surroundings(kind=f"docker-{words[j].text}"), scope=scope)
+    j, known = j + 1, keys("docker run")
     while j < len(words) and (words[j].text.startswith("-") or _is_open(words[j])):
         name = words[j].text.partition("=")[0]
-        if base_name(words[i]) == "docker" and re.fullmatch(r"--[\w-]+", name):
-            meant = misspelt_key(name[2:], "docker run")
-            if meant is not None:
-                note_key(name[2:], meant, "docker run", words[j].first() + 2, reading)
-        j += read_option(ran, words, j, reading)
+        plain = base_name(words[i]) == "docker" and re.fullmatch(r"--[\w-]+", name) is not None
+        key, form = name[2:], "docker run" if plain else ""
+        meant, (head, _, rest) = misspelt_key(key, form), key.partition("-")
+        glued = plain and not meant and rest and head in known and key not in known  # --ipc-host
+        if meant or glued:
+            note_key(key, meant or f"{head}={rest}", form, words[j].first() + 2, reading)
+        j += 1 if glued else read_option(ran, words, j, reading)
     if j >= len(words):
         return None
     ran.around.image = words[j]
@@ -77,8 +78,10 @@ def read_option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading
 def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
     """What an option with this value says of the container."""
     around = ran.around
-    if name == "--gpus":
-        around.gpus = value.text.strip("'\"")
+    if name == "--gpus" or (name == "--device" and "gpu" in value.text):  # nvidia.com/gpu=0
+        around.gpus = ",".join(filter(None, (around.gpus, value.text.strip("'\""))))
+        if (at := value.text.find("/gpu:") + 4) > 3:
+            reading.slip("CDI has VENDOR/gpu=NAME", value.pos[at], value.pos[at] + 1, "=")
     elif name in ("-e", "--env"):
         add_env(ran.env, value, ran.scope)
     elif name == "--env-file":
@@ -95,11 +98,10 @@ def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) ->
         around.name = value.display()
     elif name == "--entrypoint":
         ran.entrypoint = [value] if value.text else []
-    elif name in ("-v", "--volume", "--mount", "--tmpfs"):
+    elif name in ("-v", "--volume", "--mount", "--tmpfs", "--volumes-from"):
         # a variable may hold any number of them
-        around.complete &= not value.has_hole or bool(HOLE.sub("", value.text).strip(":"))
+        plain = not value.has_hole or bool(HOLE.sub("", value.text).strip(":"))
+        around.complete &= plain and name != "--volumes-from"
         around.shm_volume = True if "/dev/shm" in value.text else around.shm_volume
     elif name == "--health-cmd":
         around.ask(value, "healthcheck")
-    elif name == "--volumes-from":
-        around.complete = False

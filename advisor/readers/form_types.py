@@ -248,11 +248,13 @@ class Checker:
 
     def _word(self, key: str, node: Node, table: str, only_near: bool) -> None:
         """A word that is none of the few that a key takes; `only_near` where it may be another."""
-        listed: list[str] = _table("form_types")["words"][table]["value"]
+        row = _table("form_types")["words"][table]
+        listed: list[str] = row["value"]
         word = node.text.partition(":")[0] if self.form == "compose" else node.text
         if not word or word in listed:
             return
-        meant = nearest_word(word.replace("_", "-"), listed, "listed word", str.lower)
+        near = nearest_word(word.replace("_", "-"), listed, "listed word", str.lower)
+        meant = row.get("meant", {}).get(word.lower(), near)
         if meant is not None:
             said = f"{key} takes no '{word}'; '{meant}' is meant"
             self._slip(said, node, meant + node.text[len(word) :])

@@ -165,16 +165,16 @@ class LaunchMaker:
         return Token(word.display(), *self.source.place(near), place, unknown, places)
 
     def _without_quotes(self, word: Mapped) -> tuple[int, int] | None:
-        """The place of JSON that no quotes surround, so that the shell takes its own away."""
+        """The place of JSON that no quotes, or double ones, surround: the shell takes its own."""
         if not word.text.startswith("{") or word.has_hole or min(word.pos) < 0:
             return None
         start, end = word.pos[0], word.pos[-1] + 1
         written = self.source.text[start:end]
         lost = written.count('"')
         around = self.source.text[max(start - 1, 0) : start] + self.source.text[end : end + 1]
-        if not lost or lost % 2 or written.replace('"', "") != word.text or '"' in around:
+        if not lost or lost % 2 or written.replace('"', "") != word.text or around.count('"') == 1:
             return None
-        return start, end
+        return (start - 1, end + 1) if around == '""' else (start, end)
 
     def _is_open_end(self, found: EngineCommand, number: int, adapter: Adapter) -> bool:
         """Whether an unset variable stands where options do, not where a value does."""

@@ -3,7 +3,6 @@
 """
 
 import re
-from collections.abc import Iterator
 from functools import partial
 
 from advisor.domain.launches import CutOff, CutOffCause
@@ -77,7 +76,10 @@ def read_batch(reading: Reading, form: str = "batch") -> None:
     joined = replace_matches(text, _CONTINUED[form], lambda _, at: literal(" ", -2))
     if "$(call" in source:
         joined = with_calls(joined)
-    for line in _lines(joined):
+    at = 0
+    for raw in joined.text.splitlines(keepends=True):
+        line = joined.part(at, at + len(raw.rstrip("\r\n")))
+        at += len(raw)
         if not reading.step():
             return
         if len(line) > MAX_LINE:
@@ -155,13 +157,6 @@ def _fill(text: Mapped, names: dict[str, Mapped], depth: int = 0) -> Mapped:
         return _fill(value, names, depth + 1)
 
     return replace_matches(text, _MARK, value_of)
-
-
-def _lines(text: Mapped) -> Iterator[Mapped]:
-    at = 0
-    for raw in text.text.splitlines(keepends=True):
-        yield text.part(at, at + len(raw.rstrip("\r\n")))
-        at += len(raw)
 
 
 def _read_line(line: Mapped, names: dict[str, Mapped], env: Env, reading: Reading) -> None:

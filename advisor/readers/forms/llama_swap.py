@@ -70,7 +70,7 @@ def _bare(name: str, at: int, reading: Reading) -> Mapped:
 
 def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -> Mapped | None:
     """The value of the macro that was meant, where a name is none: llama-swap refuses the file."""
-    near = nearest_word(name, [*macros, *_GIVEN], "listed word")
+    near = nearest_word(name, [*macros, *_GIVEN], "listed word", str.lower)
     if near is None or at < 0 or name in _GIVEN:
         return None
     said, start = f"llama-swap knows no macro '{name}'; '{near}' is meant", at + len("${")

@@ -50,6 +50,8 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
         reading.note("the Model that modelRef names is in another file", document.start)
     nested = spec.get("vllmConfig", "sglangConfig", "llamaConfig")
     for key, value in [*spec.entries(), *nested.entries()]:
+        if value.style and value.text.isdigit() and key.text.endswith(("Size", "Slots")):
+            reading.slip(f"{key.text} takes a number", value.start, value.end, value.text)
         if key.text not in _NOT_OPTIONS and value.kind == "scalar":
             words += option_words(key, value, engine)
         elif key.text in ("speculative", "speculativeDecoding") and value.kind == "map":

@@ -27,9 +27,7 @@ def attach_machines(document: Node, reading: Reading) -> None:
         for one in reading.found
         if document.start <= one.at <= document.end and one.form != "document"  # an example
     ]
-    if not inside:
-        return
-    kinds = set(_kinds(document)) if _ASKS.search(reading.source.text) else set()
+    kinds = set(_kinds(document)) if inside and _ASKS.search(reading.source.text) else set()
     kind, image = next(iter(kinds)) if len(kinds) == 1 else "", _image(document)
     for found in inside if kind or image else ():
         around = found.around = found.around or Surroundings(kind=found.form)
@@ -46,11 +44,8 @@ def _kinds(document: Node) -> Iterator[str]:
         for name, value in mapping.pairs:
             if name.kind == "scalar" and _KEY.fullmatch(name.text):
                 inner = value.get("name", "type", "product")
-                named += [
-                    value,
-                    *value.items,
-                    *([inner] if inner else [key for key, _ in value.pairs]),
-                ]
+                own = [inner] if inner else [key for key, _ in value.pairs]
+                named += [value, *value.items, *own]
     yield from (kind for one in named if one.kind == "scalar" and (kind := gpu_kind(one.text)))
 
 

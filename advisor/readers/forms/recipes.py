@@ -55,9 +55,8 @@ def read_scripts(
 
 
 def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings | None) -> None:
-    reading.form = "recipe"
-    around = around or Surroundings(kind="recipe")
-    reading.shell(text, Scope.inside(env), around=around, passed=env)
+    reading.form, about = "recipe", around or Surroundings(kind="recipe")
+    reading.shell(text, Scope.inside(env), around=about, passed=env)
 
 
 def _task(node: Node) -> Surroundings:

@@ -7,7 +7,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.docker_run import read_option, set_option
 from advisor.readers.engine_command import Env, Surroundings
-from advisor.readers.form_types import misspelt_key, note_key
+from advisor.readers.form_types import misspelt_key, nearest_key, note_key
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import (
@@ -25,6 +25,7 @@ from advisor.readers.syntax.words import split_words
 _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
 _KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
+_RESTARTS = ("no", "on-success", "on-failure", "on-abnormal", "on-watchdog", "on-abort", "always")
 # what a key of a Quadlet stands for among the options of `podman run`
 _OPTIONS = {
     "AddDevice": "--device", "ContainerName": "--name", "HealthCmd": "--health-cmd",
@@ -52,6 +53,12 @@ def read_unit(reading: Reading) -> None:
     for section, key, value in entries:
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
+            if set_before := re.match(r"[A-Za-z_]\w*=\S*(?=\s)", value.text):
+                said, text = (
+                    "no shell reads ExecStart",
+                    f"Environment={set_before[0]}, a line above",
+                )
+                reading.slip(f"{said}: the program stands first", value.first(), text=text)
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
             before, around = len(reading.found), Surroundings(kind="systemd")
             scope, at = Scope({**known}), value.first()
@@ -69,6 +76,10 @@ def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[s
             said = f"systemd knows no section '{section}'; '{meant}' is meant"
             reading.slip(said, at, at + len(section), meant)
         section = meant
+    if (section, key) == ("Service", "Restart") and value.text not in (*_RESTARTS, ""):
+        near, at = nearest_key(value.text, _RESTARTS, "command") or "always", value.first()
+        said = f"systemd passes over Restart={value.text}, which it has not"
+        reading.slip(said, at, at + len(value), near, stops=False)
     form = {"Service": "systemd", "Container": "quadlet"}.get(section)
     meant = misspelt_key(key, form) if form is not None else None
     if form is None or meant is None:
@@ -135,8 +146,6 @@ def _quadlet(
             while words:
                 words = words[read_option(ran, words, 0, reading) :]
         elif option := _OPTIONS.get(key):
-            if key == "AddDevice" and "gpu" in value.text:
-                around.gpus = value.text
             set_option(ran, option, _specifiers(value, known), reading)
     if around.image is not None or ran.args:
         container_command(ran, reading, at)

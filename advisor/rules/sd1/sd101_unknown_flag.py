@@ -115,11 +115,18 @@ def behind_the_image(case: Case, found: Flag) -> Hit | None:
 
 
 def aliases(case: Case) -> Hits:
-    """Names of the command line that are no fields of SGLang's ServerArgs."""
+    """Names of the command line that are no fields of the class of arguments."""
     for found in case.launch.flags:
-        if case.plan.engine != "sglang" or found.origin != "python" or not found.known:
+        if found.origin != "python" or not found.known:
             continue
         option = catalogue(case).find(lookup_spelling(found), catalogued_version(case))
+        if option is not None and found.raw.startswith("no_") and case.plan.engine == "vllm":
+            field = option.name.lstrip("-").replace("-", "_")
+            if field != found.raw:
+                text = f"vllm has no keyword {found.raw}: in Python it is {field}"
+                yield respelt(found, text, f"Write {field}=False.")
+        if case.plan.engine != "sglang":
+            continue
         field = option.name.lstrip("-").replace("-", "_") if option is not None else found.raw
         same = option is not None and f"--{found.raw}".replace("_", "-") in option.flags
         if option is not None and same and field != found.raw:

@@ -1,5 +1,6 @@
 import re
 
+from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
@@ -25,6 +26,9 @@ COUNTS = (
     *("--ctx-size", "--parallel", "--batch-size", "--ubatch-size", "--predict"),
     *("--threads", "--port", "--spec-draft-n-max", "--spec-draft-n-min"),
 )
+DEVICES = ("--device", "--spec-draft-device")
+DEVICE_NAMES = {"cuda": "CUDA", "rocm": "ROCm", "hip": "ROCm", "vulkan": "Vulkan", "sycl": "SYCL"}
+_TORCH = lazy_re(r"(?i)\b(cuda|rocm|hip|vulkan|sycl):(\d+)\b")
 SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")  # SD314
 # numbers with a fraction, read with std::stof
 SAMPLING = (
@@ -86,6 +90,9 @@ def wrong_form(case: Case, flag: Flag, option: Option) -> Hit | None:
             fix=set_fix(case, flag, meant, f"Write {meant}."),
             slip=True,
         )
+    if flag.name in DEVICES and gguf and _TORCH.search(value):
+        meant = _TORCH.sub(lambda one: DEVICE_NAMES[one[1].lower()] + one[2], value)
+        return wrong(flag, "names such as CUDA0", set_fix(case, flag, meant, f"Write {meant}."))
     if flag.name == "--chat-template" and gguf:
         return template(flag, value)
     if flag.name == "--lora-modules" and case.plan.engine == "vllm" and flag.origin == "cli":
@@ -217,6 +224,12 @@ def number_cut_short(case: Case, flag: Flag, option: Option) -> Hit | None:
     )
 
 
+def of_llama(option: Option, word: str) -> bool:
+    """Whether a type of the KV cache is llama.cpp's, which no plug-in of vLLM adds."""
+    own = engines.get("llama-server").catalogue.find("--cache-type-k", None)
+    return option.name == "--kv-cache-dtype" and own is not None and word in (own.choices or ())
+
+
 def off_the_list(case: Case, flag: Flag, option: Option) -> Hit | None:
     """Return a hit where the option has a list of values and this is not one of them."""
     allowed = allowed_values(case, flag, option)
@@ -240,7 +253,8 @@ def off_the_list(case: Case, flag: Flag, option: Option) -> Hit | None:
         return None  # a fork without a catalogue of its own
     # a list that plug-ins may add to is no proof of a mistake; a class of one's own has a dotted
     # name, which was let through before
-    severity: Severity | None = "warning" if allowed.open and option.name not in OPEN else None
+    unsure = allowed.open and option.name not in OPEN and not (never and of_llama(option, word))
+    severity: Severity | None = "warning" if unsure else None
     return Hit(
         f"{flag.raw} does not take '{word}'"
         + (f"; did you mean {near}?" if near else f"; it takes {choices}"),

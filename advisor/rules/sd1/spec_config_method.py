@@ -1,6 +1,7 @@
 """Method, tokens and model of vLLM's --speculative-config."""
 
 from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.engines.catalogue import Catalogue
 from advisor.readers.syntax.placeholders import to_fill
@@ -13,6 +14,7 @@ from advisor.rules.kit.values import nearest, slip
 
 OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
 # drafters of their own, whose configuration holds no n_predict
+_VARIABLE = lazy_re(r"\$(?:\w+|\{\w+\})")
 NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
 # up to 0.11.0 a model with its own head, DeepSeek-V3 or Qwen3-Next, stood in for a missing name
 OWN_BY_MODEL = "0.11.1"
@@ -120,8 +122,11 @@ def spec_config_without_model(case: Case) -> Hits:
     Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py
     """
     place, data = spec_keys(case)
-    method = data.get("method")
-    if data.get("model") or K not in data:
+    method, model = data.get("method"), data.get("model")
+    if isinstance(model, str) and _VARIABLE.fullmatch(model) and place and not place.unresolved:
+        text = f"the drafter is named {model} as it stands: single quotes keep the shell from it"
+        yield Hit(text, flag=place, fix=f'End the single quotes around it: "\'"{model}"\'".')
+    if model or K not in data:
         return
     if (method is not None and method not in NEED) or case.flag("--spec-model", "--spec-method"):
         return

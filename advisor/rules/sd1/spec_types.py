@@ -28,7 +28,14 @@ STARTERS = (
     *("--lookup-cache-static", "--lookup-cache-dynamic"),
 )
 NUMBERS = ("--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-p-split")
-DRAFT = "Add --spec-type draft-simple (draft-eagle3 or draft-dflash for such a drafter)."
+DRAFT = "Add --spec-type {} (draft-eagle3 or draft-dflash for such a drafter)."
+DRAFTERS = {
+    "mtp": "mtp",
+    "assistant": "mtp",
+    "eagle3": "eagle3",
+    "dflash": "dflash",
+    "dspark": "dspark",
+}
 WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."
 MEANT = {
     "MTP": "NEXTN",
@@ -126,13 +133,16 @@ def spec_numbers_without_type(case: Case) -> Hits:
         # the build is known, newest by its image, or has options of the newer ones
         recent = version is not None or is_newest(case)
         recent = recent or any(found.raw.startswith("--spec-") for found in case.launch.flags)
+        name = (draft.value or "").lower()
+        meant = "draft-" + next((DRAFTERS[one] for one in DRAFTERS if one in name), "simple")
+        what = DRAFT.format(meant)
         yield Hit(
             f"{draft.raw} without --spec-type: the draft model is loaded and nothing is drafted",
             flag=draft,
             severity=None if recent else "info",
-            fix=add_fix(case, draft, "--spec-type", "draft-simple", DRAFT)
+            fix=add_fix(case, draft, "--spec-type", meant, what)
             if kind is None
-            else set_fix(case, kind, "draft-simple", DRAFT),
+            else set_fix(case, kind, meant, what),
         )
     elif given and case.flag(*STARTERS) is None:
         yield Hit(

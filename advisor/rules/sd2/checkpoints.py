@@ -74,11 +74,12 @@ def gguf_without_mtp(case: Case) -> Hits:
     publisher = any(part in name for part in SPLIT["value"])
     files = model.checkpoints if model is not None else ()
     own = next((one.repository for one in files if "mtp-gguf" in one.repository.lower()), None)
+    twin = own is not None and own.lower().replace("-mtp-gguf", "-gguf") in name
     yield Hit(
         "draft-mtp needs a GGUF that keeps the MTP tensors; "
         + ("this one has none" if known is False else "the name of this file does not include MTP"),
         flag=case.flag("--hf-repo", "--hf-file", "--model"),
-        severity="error" if known is False else "warning" if publisher else "info",
+        severity="error" if known is False or twin else "warning" if publisher else "info",
         fix=f"Use a GGUF with MTP in its name{f', such as {own}' if own else ''}.",
     )
 

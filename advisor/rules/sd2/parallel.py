@@ -215,6 +215,9 @@ def too_few(case: Case, count: int, var: EnvVar, ranks: int) -> Hit:
 def gpu_count(text: str) -> int | None:
     """How many GPUs "2", "0,1" or "device=0,1" mean; None for "all" and for what is not plain."""
     plain = text.strip("\"' ").removeprefix("device=").removeprefix("count=")
+    cdi = re.findall(r"[\w.-]+\.com/gpu=([\w:-]+)", plain)  # of podman: nvidia.com/gpu=0
+    if cdi:
+        return None if "all" in cdi else len(cdi)
     if "device=" in text and re.fullmatch(r"[\w-]+(,[\w-]+)*", plain):
         return len(plain.split(","))
     if re.fullmatch(r"\d{1,9}", plain):
