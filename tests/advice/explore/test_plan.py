@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import MixPlan, plan_mix
 from advisor.cli.app import cli
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.layout import Paper, number
 from advisor.render.objects import named_schema
@@ -117,6 +117,12 @@ def test_a_split_that_gains_nothing_is_refused(hardware: str, gpus: int, words: 
     assert plan.best.kind in ("off", "on")
     (line,) = [line for line in plan.why if line.startswith("No split")]
     assert words in line
+
+
+def test_a_class_asks_what_a_question_asks_by_default() -> None:
+    alone, asked = WorkClass(name="a", concurrency=1), Request(hardware="gb10")
+    for name in WorkClass.model_fields.keys() & Request.model_fields:
+        assert getattr(alone, name) == getattr(asked, name), name
 
 
 def test_objectives_can_decide_for_a_split() -> None:

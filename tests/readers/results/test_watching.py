@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.own_runs.calibration import _check_bandwidth
+from advisor.advice.own_runs.calibration import _check_bandwidth, runs_of
 from advisor.advice.own_runs.machine import MachineRun
+from advisor.advice.own_runs.setting import setting
 from advisor.advice.own_runs.watching import Traffic, _choose, advise
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.readers.results.run import Acceptance, BenchmarkRun
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.readers.server import ServerInfo
 from tests.tables import load_yaml
 
@@ -48,3 +49,13 @@ def test_a_baseline_that_no_bandwidth_permits_is_refused(
     run = MachineRun(date="2026-01-01", model="m", engine="vllm", concurrency=4, baseline=baseline)
     with pytest.raises(AdvisorError, match=beyond) if beyond else nullcontext():
         _check_bandwidth(run, facts_for_request(asked))
+
+
+@pytest.mark.parametrize(("speed", "tpot", "streams"), [(2000.0, 8.0, 16), (60.0, 5.0, 1)])
+def test_requests_in_flight_are_what_the_speed_takes_at_its_time_a_token(
+    speed: float, tpot: float, streams: int
+) -> None:
+    """Little's law: 2,000 tok/s at 8 ms each are 16, and there is no less than one."""
+    off = [BenchmarkRun(file="f", format="t", output_tok_s=speed, tpot_ms=Latency(mean=tpot))]
+    asked = {"hardware": "h200", "model": "qwen3.6-35b-a3b", "engine": "vllm"}
+    assert runs_of(off, [], setting(off, [], asked))[0].concurrency == streams
