@@ -330,11 +330,17 @@ def test_watts_of_cards_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (seen.card, seen.driver) == ("NVIDIA H200", "580.1")
 
 
-UNKNOWN = {"no driver": "", "no watts": "0, NVIDIA GB10, 580.1, [N/A], [N/A], [N/A]\n",
-           "rubbish": "Failed to initialize NVML\n1,2\n"}  # fmt: skip
+WATTS = {  # of a card with memory of the machine's own no use is told
+    "no driver": ("", None), "no watts": ("0, NVIDIA GB10, 580.1, [N/A], [N/A], [N/A]\n", None),
+    "rubbish": ("Failed to initialize NVML\n1,2\n", None),
+    "no use": ("0, NVIDIA GB10, 580.1, [N/A], 60.0, [N/A]\n", 60.0),
+    "hardly used": ("0, A, 1, 1023, 60.0, 70\n1, A, 1, 1024, 50.0, 70\n", 50.0),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("name", WATTS)
 def test_watts_that_nobody_tells_are_not_known(name: str, tmp_path: Path) -> None:
-    (tmp_path / "power.csv").write_text(UNKNOWN[name])
-    assert power_in(tmp_path / "power.csv") is power_in(tmp_path / "none.csv") is None
+    text, watts = WATTS[name]
+    (tmp_path / "power.csv").write_text(text)
+    assert getattr(power_in(tmp_path / "power.csv"), "watts", None) == watts
+    assert power_in(tmp_path / "none.csv") is None

@@ -51,11 +51,11 @@ def test_a_baseline_that_no_bandwidth_permits_is_refused(
         _check_bandwidth(run, facts_for_request(asked))
 
 
+# Little's law: 2,000 tok/s at 8 ms each are 16, and there is no less than one
 @pytest.mark.parametrize(("speed", "tpot", "streams"), [(2000.0, 8.0, 16), (60.0, 5.0, 1)])
 def test_requests_in_flight_are_what_the_speed_takes_at_its_time_a_token(
     speed: float, tpot: float, streams: int
 ) -> None:
-    """Little's law: 2,000 tok/s at 8 ms each are 16, and there is no less than one."""
     off = [BenchmarkRun(file="f", format="t", output_tok_s=speed, tpot_ms=Latency(mean=tpot))]
     asked = {"hardware": "h200", "model": "qwen3.6-35b-a3b", "engine": "vllm"}
     assert runs_of(off, [], setting(off, [], asked))[0].concurrency == streams
