@@ -31,13 +31,12 @@ def test_both_arms_run_what_the_answer_is_about() -> None:
 
 
 def test_the_script_starts_warms_and_measures_each_arm() -> None:
-    advice, script = cases.measure(), TEXTS["script"]
+    advice, script, bash = cases.measure(), TEXTS["script"], "#!/usr/bin/env bash\n"
     plan = bench_plan(advice, seeds=(5,), rate=2.5)
     text = bench_script(advice, plan, own_text=True)
-    assert text.startswith(f"#!/usr/bin/env bash\n{script['head']}")
-    assert text.endswith(script["arms"])
-    turns = bench_script(advice, plan.model_copy(update={"turns": 2}))
-    assert turns.startswith(f"#!/usr/bin/env bash\n{script['random']}")
+    assert text.startswith(f"{bash}{script['head']}") and text.endswith(script["arms"])
+    turns = plan.model_copy(update={"turns": 2})
+    assert bench_script(advice, turns).startswith(f"{bash}{script['random']}")
 
 
 RUN = MachineRun(
@@ -80,5 +79,6 @@ def test_rows_of_a_receipt_hold_both_sides_of_each_gain() -> None:
 def test_a_receipt_names_the_schema_that_describes_it() -> None:
     schema = receipt_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert (schema["$id"], schema["title"]) == ("advisor/receipt/1", "advisor receipt")
-    assert not {"name", "version"} & schema["properties"].keys()
+    assert (schema["$id"], schema["title"]) == ("advisor/receipt/1", "advisor receipt") and not (
+        {"name", "version"} & schema["properties"].keys()
+    )
