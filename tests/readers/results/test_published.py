@@ -177,11 +177,10 @@ def test_lookups_count_alone_or_with_the_draft_model(text: str, rate: float) -> 
         (RANKS, 14806.57 + 7269.16 + 2055.94, 317 + 78 + 251, "summed over 3 ranks"),
         (ENGINES, 500.0, 8, "summed over 2 ranks"),
         (IDLE, 78.2, 1, "1 lines after idle time"),
-        # below a tenth of the median of both
         (IDLE.replace("0.04,", "4.1,"), 78.2, 1, "1 lines after idle time"),
         (IDLE.replace("0.04,", "4.2,"), 41.2, 1, "means of the printed decode lines"),
     ],
-    ids=["SGLang's ranks", "vLLM's engines", "idle", "mostly idle", "slow"],
+    ids=["SGLang's ranks", "vLLM's engines", "idle", "below a tenth", "a tenth"],
 )
 def test_lines_of_ranks_add_up_and_idle_time_is_left_out(
     text: str, speed: float, running: float, note: str
