@@ -121,7 +121,6 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD412', 'creative-text', 'info', (), ('workload', 'model'), True, 'sd4.workloads', decides=True),
     RuleRow('SD413', 'thinking-apart', 'info', (), ('model',), True, 'sd4.workloads', parts=('facts.request',)),
     RuleRow('SD414', 'graphs-piecewise', 'warning', ('vllm',), ('hardware',), True, 'sd4.load'),
-    RuleRow('SD415', 'k-schedule-cost', 'warning', ('vllm',), ('model',), True, 'sd4.load'),
     RuleRow('SD416', 'saturated-server', 'warning', ('vllm',), (), True, 'sd4.load'),
     RuleRow('SD419', 'raw-completion', 'info', ('llama-server',), ('concurrency',), True, 'sd4.workloads', methods=('mtp',), parts=('facts.request',)),
     RuleRow('SD420', 'q8-on-rdna', 'warning', ('llama-server', 'ik_llama.cpp'), ('hardware', 'quant'), True, 'sd4.hardware', decides=True),

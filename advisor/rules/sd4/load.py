@@ -6,7 +6,7 @@ from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import integer, is_gguf, is_hybrid
+from advisor.rules.kit.case import integer, is_gguf
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
@@ -95,37 +95,6 @@ def graphs_piecewise(case: Case) -> Hits:
         fix="Use vLLM 0.28.0 or later, or a bf16 KV cache with FLASH_ATTN.",
         versions="releases up to 0.27.1",
     )
-
-
-@rule("SD415", "warning", "vllm", versioned=True, data="regime.schedule_piecewise", at="spec")
-@when(speculative=True, needs="model")
-def k_schedule_cost(case: Case) -> Hits:
-    """A k schedule per batch size that costs the full CUDA graphs or is ignored.
-
-    Why: on the V1 runner changing draft lengths force PIECEWISE graphs.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":3,
-        "num_speculative_tokens_per_batch_size":[[1,8,3],[9,32,1]]}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    """
-    row, plan = table("regime")["schedule_piecewise"], case.plan
-    if not plan.k_schedule:
-        return
-    if plan.dp > 1:
-        yield Hit(
-            f"with data parallelism {plan.dp} vLLM ignores the schedule of draft tokens",
-            fix="Use one k for all batch sizes, or separate servers instead of "
-            "--data-parallel-size.",
-            versions="0.24.0 and later",
-        )
-    elif is_hybrid(case) and between(release(case), row["since"], row["until"]):
-        yield Hit(
-            "a schedule of draft tokens costs the full CUDA graphs on this release's runner for "
-            "hybrid models",
-            fix="Use one k for all batch sizes, or vLLM 0.29.0 or later.",
-            versions="0.24.0 to 0.28.0",
-        )
 
 
 @rule(
