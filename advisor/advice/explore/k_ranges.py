@@ -70,9 +70,12 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     ]
     able = sorted({0, *answers})  # a rule may keep others from being the answer at any load
     utility = np.array([[row.get(k, NOTHING) for k in able] for row in worth])
-    lost = (utility.max(axis=1, keepdims=True) - utility).mean(axis=0)
-    regrets = dict(zip(able, lost.tolist(), strict=True))
-    static = min(able, key=regrets.__getitem__)
+    lost = (utility.max(axis=1, keepdims=True) - utility).mean(axis=0).tolist()
+    regrets, least = dict(zip(able, lost, strict=True)), min(lost)
+    # of those that lose hardly more than the best one, that which is on at the most loads
+    near = [k for k in able if k and regrets[k] < least + LEAST_GAIN] if lost[0] > least else [0]
+    sure = {k: [getattr(row.load.point(k, method), "decision", "") for row in group] for k in near}
+    static = min(near, key=lambda k: (-sure[k].count("on"), regrets[k]))
     wanted = [
         k if row[k] >= row.get(static, NOTHING) + log(1 + LEAST_GAIN) else static
         for k, row in zip(answers, worth, strict=True)
@@ -80,13 +83,10 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     rows, by_load = (merge_ranges(sizes, ks, sizes[-1]) for ks in (wanted, answers))
     why = f"{_k_text(static)} is best at every load"
     if any(k != static for _, _, k in by_load):
-        by_range = ", ".join(
-            f"{_k_text(k)} at {first}" if first == last else f"{_k_text(k)} at {first} to {last}"
-            for first, last, k in by_load
-        )
+        spans = (f"{_k_text(k)} at {a}{f' to {b}' * (a < b)}" for a, b, k in by_load)
         why = (
-            f"{_k_text(static)} throughout is as good; best by load is {by_range} requests, worth "
-            f"less than {100 * LEAST_GAIN:.0f} % more"
+            f"{_k_text(static)} throughout is as good; best by load is {', '.join(spans)} requests"
+            f", worth less than {100 * LEAST_GAIN:.0f} % more"
         )
     alone = np.array([_gain(row.load, static, method) for row in group])
     switched = [_gain(row.load, k, method) for row, k in zip(group, wanted, strict=True)]
@@ -122,22 +122,20 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     )
     if len(rows) == 1:
         return fixed
-    largest = max(k for _, _, k in rows)
-    points = (point for row in group if (point := row.load.point(largest, method)) is not None)
-    first = next(points).plan  # at the first load that can run it
+    most = max(k for _, _, k in rows)  # the plan is that of the first load that can run it
+    first = next(p.plan for row in group if (p := row.load.point(most, method)) is not None)
     try:
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
         return fixed.replace(why=str(refusal))
     ranged = _with_ranges(group, first, rows)
     gains = np.array(ranged) - alone
-    least, most = log(1 - MOST_LOSS), log(1 + LEAST_GAIN) - 1e-9
-    pays = bool(gains.mean() > 0 and gains.max() >= most and gains.min() >= least)
-    cost = gains.mean() - simple.mean()
+    enough = log(1 - MOST_LOSS) <= gains.min() and gains.max() >= log(1 + LEAST_GAIN) - 1e-9
+    pays = bool(gains.mean() > 0 and enough)
     if pays:
         more = f"up to {100 * (exp(gains.max()) - 1):.0f} % more than {_k_text(static)} throughout"
         why = f"{more}, at {sizes[int(gains.argmax())]} requests"
-    elif -cost > LEAST_LOSS:
+    elif (cost := gains.mean() - simple.mean()) < -LEAST_LOSS:
         why = (
             f"{_k_text(static)} throughout is better: changing k costs the engine "
             f"{100 * (1 - exp(cost)):.0f} % in CUDA graphs"

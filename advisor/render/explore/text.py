@@ -206,6 +206,8 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
     lines += ["", *_loads_table(policy, paper), ""]
     regrets = ", ".join(f"{k_text(k)} {100 * lost:.0f} %" for k, lost in ranges.regrets[:4])
     lines += paper.wrap(f"Least regret over these loads (a loss weighs double): {regrets}", "Why: ")
+    if ranges.static_k != ranges.regrets[0][0] and not ranges.pays:
+        lines += paper.wrap(f"{k_text(ranges.static_k)} is surely a gain at more of these loads.")
     if not ranges.pays and ranges.why:
         lines += paper.wrap(f"One k is enough: {ranges.why}.")
     for finding in policy.findings:

@@ -153,19 +153,19 @@ def test_the_engines_own_costs_can_make_one_k_better() -> None:
      "--hw rtx5090 --model qwen3.6-27b --engine sglang"],  # gains for one request alone
 )  # fmt: skip
 def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
-    """The regret by hand, of the utilities that a sweep of the same server prints."""
-    ran = run("recommend", *words.split(), "--concurrency", "1..32", "--format", "json")
-    told = json.loads(ran.out)
-    loads = told["sweep"]["loads"]
+    """The regret by hand, of the utilities that a sweep prints, or near it and on more often."""
+    told = json.loads(run(*f"recommend {words} --concurrency 1..32 --format json".split()).out)
+    loads, ranges, launch = told["sweep"]["loads"], told["ranges"], " ".join(told["launch"]["argv"])
     utilities = [
         {p["k"]: p["utility"] for p in load["points"] if not (p["forbidden_by"] or p["adaptive"])}
         for load in loads
     ]
     everywhere = set.intersection(*map(set, utilities))
     regret = {k: sum(max(row.values()) - row[k] for row in utilities) for k in everywhere}
-    ranges, launch = told["ranges"], " ".join(told["launch"]["argv"])
     answers = {0, *(load["best_k"] for load in loads if load["decision"] != "off")}
-    assert ranges["static_k"] == min(answers & everywhere, key=regret.__getitem__)
+    k, best = ranges["static_k"], min(answers & everywhere, key=regret.__getitem__)
+    on = [p["k"] for load in loads for p in load["points"] if p["decision"] == "on"]
+    assert k == best or (on.count(k) > on.count(best) and regret[k] < regret[best] + 0.3)
     assert [load["setting"]["concurrency"] for load in loads] == [1, 2, 4, 8, 16, 32]
     assert ("--spec" in launch) == (told["decision"] != "off")
     assert (told["decision"] == "off") == (told["plan"]["k"] == 0)
