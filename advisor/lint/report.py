@@ -59,11 +59,11 @@ class Change(NamedTuple):
         said = ", ".join(
             f"{name} {_value_text(old)} -> {_value_text(new)}" for name, old, new in self.fields
         )
-        gains = ", ".join(speed_text(name, ratio) for name, ratio in self.ratios)
-        than = f"{gains} than the current file"
-        if gains and self.why:
+        gains = ", ".join(speed_text(*one) for one in self.ratios if f"{one[1]:.2f}" != "1.00")
+        than = f"{gains or 'no other speed'} than the current file"
+        if self.ratios and self.why:
             return [f"{head}; with {said}: {self.why} (the estimate alone: {than})"]
-        return [f"{head}; with {said}" + (f": expected {than}" if gains else "")]
+        return [f"{head}; with {said}" + (f": expected {than}" if self.ratios else "")]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recommendation in the form of the JSON report."""
@@ -81,9 +81,8 @@ _METRICS = {"output_tok_s": "output tok/s", "tpot": "TPOT", "ttft": "TTFT"}
 
 def speed_text(metric: str, ratio: float) -> str:
     """A ratio of speeds in words: 0.5 of TPOT is "TPOT 2.00x slower"."""
-    word = "faster" if ratio >= 1 else "slower"
-    if metric == "output_tok_s":
-        word = "more" if ratio >= 1 else "fewer"
+    slow, fast = ("fewer", "more") if metric == "output_tok_s" else ("slower", "faster")
+    word = slow if round(ratio, 2) < 1 else fast
     return f"{_METRICS.get(metric, metric)} {max(ratio, 1 / ratio):.2f}x {word}"
 
 
