@@ -35,24 +35,6 @@ def refusal(**asked: Any) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("field", "most"), [("temperature", 1.0), ("concurrency", 4096)], ids=["warm", "many"]
-)
-def test_more_than_was_ever_measured_is_said(field: str, most: float) -> None:
-    assert caveats.MOST_MEASURED[field] == most
-    measured = []
-    for path in (ROOT / "knowledge" / "measurements" / "runs").glob("*.csv"):
-        with path.open(encoding="utf-8") as lines:
-            measured += [float(row[field]) for row in csv.DictReader(lines) if row.get(field)]
-    assert max(measured) == most
-    words = "lie above all that were measured", "lies above all that were measured"
-    said = [
-        any(word in reasons(recommend(hardware="h100", **{field: asked})) for word in words)
-        for asked in (most, 3 * most)
-    ]
-    assert said == [False, True]
-
-
 @pytest.mark.parametrize("card", ["rtx5060ti", "rtx5080"])
 def test_where_two_bits_were_chosen_four_with_experts_in_memory_are_named(card: str) -> None:
     made = recommend(hardware=card, model="qwen3.6-35b-a3b")

@@ -18,13 +18,6 @@ from advisor.rules.kit.models import unusable_head
 LENGTHS_TURN = sourced(
     0.1, "probability", "of a gain; below it answers of varied lengths lose as well", "chosen"
 )
-MOST_MEASURED = sourced(
-    {"temperature": 1.0, "concurrency": 4096},
-    "temperature; requests",
-    "Largest values of knowledge/measurements (2026-11-25)",
-    "measured",
-)
-
 LONG_PROMPT = sourced(8192, "tokens", "seed000: its test with a P99 ITL of a second", "measured")
 PAGES_PER_GIB = sourced(262_144, "pages", "of 4 KiB each (Linux on x86-64)", "read")
 
@@ -39,7 +32,6 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         reason(start, "knowledge/engines", weight=0.5) if start else None,
         _idle(facts, base),
         _data_parallel_experts(facts, base),
-        _beyond_all_runs(facts),
         _kernel_limit(facts, base),
         *_experts(facts),
     )
@@ -133,25 +125,6 @@ def _engine(facts: Facts) -> Reason | None:
         return None
     text = f"{facts.engine} was requested; {engine} is the default engine for this hardware: {why}"
     return reason(text, "knowledge/defaults.yaml", weight=2.6, brief=text.partition(": ")[0])
-
-
-def _beyond_all_runs(facts: Facts) -> Reason | None:
-    """That the question asks for more than any run had: the estimate goes on as if flat."""
-    most, notes = MOST_MEASURED, []
-    warm, many = facts.temperature, facts.concurrency
-    if warm is not None and warm > most["temperature"]:
-        notes.append(
-            f"A temperature of {warm:g} lies above all that were measured (at most "
-            f"{most['temperature']:g}): how many fewer drafts are accepted there is not known, and "
-            "the estimate takes none away"
-        )
-    if many is not None and many > most["concurrency"]:
-        notes.append(
-            f"{many:,} requests at once lie above all that were measured (at most "
-            f"{most['concurrency']:,})"
-        )
-    text = "; ".join(notes)
-    return reason(text, "knowledge/measurements", weight=2.65, risk=True) if notes else None
 
 
 def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:

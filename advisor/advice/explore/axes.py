@@ -63,9 +63,7 @@ def _field(given: str) -> str:
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
-    """`name=1..128`, `name=1..128/9` (so many points) or `name=1,4,16` -> the name and its values.
-    Raises AdvisorError where it is none of these.
-    """
+    """`name=1..128` or `name=1,4,16` -> the name and its values. Raises AdvisorError for others."""
     name, _, listed = text.partition("=")
     name = name.strip()
     if not name or not listed.strip():
@@ -80,19 +78,13 @@ def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
 
 
 def _range(name: str, field: str, low: str, high: str) -> list[Value]:
-    high, slash, count = high.partition("/")
     # checked before a series is made of them
     first, last = (_check_value(field, _number(name, end)) for end in (low, high))
     if last < first:
         raise AdvisorError(f"{name}={low}..{high} runs backwards: write the smaller number first")
     if field == "k":
         return [*range(int(first), int(last) + 1)]
-    points = _number(name, count) if slash else POINTS
-    if not (isinstance(points, int) and 2 <= points <= MOST_LOADS):
-        raise AdvisorError(
-            f"{name}: a range has 2 to {MOST_LOADS} points, not {printable(count, 40)}"
-        )
-    return series(first, last, points, whole=field in WHOLE)
+    return series(first, last, whole=field in WHOLE)
 
 
 def series(first: float, last: float, points: int = POINTS, whole: bool = True) -> list[Value]:
