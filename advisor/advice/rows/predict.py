@@ -99,8 +99,8 @@ class RowWords:
         self._fill("input_tokens", ("depth_tokens",), lambda depth: depth or str(USUAL_PROMPT))
         self._fill("output_tokens", (), lambda: str(USUAL_OUTPUT))
         self._fill("gpu_count", ("tp",), lambda ranks: ranks or "1")
-        length = self._number("input_tokens") + self._number("output_tokens")
-        self._ask(("engine", "quant"), _ENGINE, np.stack([length, 0 * length + 1, self._load()], 1))
+        prompt = self._number("input_tokens") + self._number("output_tokens") - 1
+        self._ask(("engine", "quant"), _ENGINE, np.stack([prompt, 0 * prompt + 1, self._load()], 1))
         self._fill("engine_version", ("engine", "hardware", "engine_version"), _release)
         self._fill("interconnect", ("hardware", "gpu_count"), _link)
         self._fill("thinking", ("model",), _thinking)
