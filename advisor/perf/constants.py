@@ -233,7 +233,8 @@ class Constants:
     allreduce_net_s: float = constant(60e-6, "assumed", 0.6)
 
     # -- prefill
-    # GB10, 35B-A3B FP8: 32,768 prompt tokens in 4.0 to 4.7 s (baseline TTFT of the tests B and C)
+    # GB10, 35B-A3B FP8: 32,768 prompt tokens in 4.0 to 4.7 s (baseline TTFT of the tests B and C);
+    # H200: 8,192 tokens in 145 to 155 ms, 0.17; a mixture's experts in a step of decodes likewise
     mfu_prefill: float = constant(0.15, "derived", 0.3)
     # half of SpecDecode-Bench's 0.77, hybrid layers
     mfu_prefill_dense: float = constant(0.45, "assumed", 0.3)

@@ -74,7 +74,9 @@ def weight_seconds(
     mixer_rate, ffn_rate = tensor_rates(p)
     gemm = rates.gemm_share(p, c) * p.tp
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
-    expert_ops = 2 * tokens * routed / (ffn_rate * gemm)
+    # narrow products of many experts, whose kernels are those of prompts
+    narrow = np.where(p.is_path(*P.SERVED), c.mfu_prefill * p.tp, gemm)
+    expert_ops = 2 * tokens * routed / (ffn_rate * narrow)
     expert_read = expert_read * busiest_reads(p, distinct)
     expert_ops = expert_ops * busiest_tokens(p, c)
     dense, experts = overlap(p, dense_read, dense_ops), overlap(p, expert_read, expert_ops)

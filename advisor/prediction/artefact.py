@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ARTEFACT = "speedup.json"
-SCHEMA = 5  # of its layout
+SCHEMA = 6
 
 
 @lru_cache(maxsize=4)

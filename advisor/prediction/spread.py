@@ -15,7 +15,7 @@ from advisor.perf.arrays import METRICS, Codes, Floats, Points
 from advisor.perf.constants import Constants
 from advisor.prediction.acceptance import AcceptanceBelief
 
-REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several", "switches")
+REASONS = ("row", "tokens", "stand_ins", "ttft", "switches", "drafter", "gpus", "platform")
 
 # What a row may leave out; bandwidth and size count double.
 GUESSED = sourced(
@@ -34,6 +34,10 @@ GUESSED = sourced(
     "assumed",
 )
 
+# Drafters of several layers or steps of their own: what they cost hangs on their file.
+LAYERED = ("draft_model", "dflash", "dspark")
+UNTIMED = ("other", "mlx", "vllm-other")  # paths whose kernels nobody timed for the core
+
 _REQUEST, _TTFT = METRICS.index("request_tok_s"), METRICS.index("ttft")
 
 _TTFT_ELASTICITY = sourced(
@@ -44,10 +48,10 @@ _TTFT_ELASTICITY = sourced(
 class Spread(NamedTuple):
     """Weights of the reasons, in the order of REASONS; the defaults serve until a fit."""
 
-    weights: tuple[float, ...] = (0.04, 1.0, 0.0025, 0.0625, 0.16, 1.0)
+    weights: tuple[float, ...] = (0.04, 1.0, 0.0025, 0.16, 1.0, 0.02, 0.02, 0.04)
 
     def sd(self, reasons: Floats) -> Floats:
-        """Standard deviation of the log speed-up (N,) from the sizes of its reasons (N, 6)."""
+        """Standard deviation of the log speed-up (N,) from the sizes of its reasons (N, R)."""
         return np.asarray(np.sqrt(reasons @ np.array(self.weights)), dtype=np.float64)
 
     def to_dict(self) -> dict[str, float]:
@@ -91,16 +95,17 @@ def reasons(
     switches: Floats,
     metrics: Sequence[Codes],
 ) -> Floats:
-    """The size of each reason for doubt, one metric of all points below the other (M * N, 6).
+    """The size of each reason for doubt, one metric of all points below the other (M * N, R).
     `switches`: variance between the states of uncertain mechanisms (M, N).
     """
     made = np.ones((len(metrics), len(full), len(REASONS)))
-    slow = np.stack(metrics) == _TTFT
     made[..., 1] = (elasticity(full, constants, metrics) * belief.log_tau_sd) ** 2
     made[..., 2] = count_imputed(points)
-    made[..., 3] = slow
-    made[..., 4] = slow & (full.concurrency > 1)
-    made[..., 5] = switches
+    made[..., 3] = (np.stack(metrics) == _TTFT) & (full.concurrency > 1)
+    made[..., 4] = switches
+    made[..., 5] = full.is_method(*LAYERED)
+    made[..., 6] = np.log2(full.gpus)
+    made[..., 7] = full.is_path(*UNTIMED)
     return made.reshape(-1, len(REASONS))
 
 

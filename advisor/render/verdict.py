@@ -107,7 +107,7 @@ def _because(advice: Advice, estimate: Estimate) -> str:
     if advice.decided_by == "estimate" and advice.decision == "on" and near:
         return ", enough where a gain was measured" if estimate.p_gain < least else ""
     if advice.decided_by == "unsure" and near:
-        return f"; without a benchmark of this setting it takes {100 * least:.0f} %"
+        return f"; without a benchmark of this setting it takes {ceil(100 * least)} %"
     if advice.decided_by == "objective" and advice.decision == "off":
         return "; the latency objective decides"
     return _BECAUSE.get(advice.decided_by, "")

@@ -142,7 +142,7 @@ def test_older_releases_have_none_of_it(version: str) -> None:
     assert not any("daptive verification" in reason.text for reason in answer.reasons)
 
 
-@pytest.mark.parametrize(("loads", "adaptive"), [("4..16", False), ("64..256", True)])
+@pytest.mark.parametrize(("loads", "adaptive"), [("4..16", False), ("64..128", True)])
 def test_a_range_of_loads_is_verified_adaptively_where_faster(loads: str, adaptive: bool) -> None:
     """vllm#52362 again: one launch for the few requests, and one for the many."""
     ran = run("recommend", "--hw", "mi355x", "--gpus", "8", "--tp", "8", "--engine",

@@ -196,7 +196,7 @@ def test_linked_machines_are_joined_only_where_that_is_faster_by_the_estimate(
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_replicas_on_linked_machines_are_servers_of_their_own(engine: str) -> None:
-    made = recommend(hardware="gb10", gpus=2, interconnect="ethernet", engine=engine)
+    made = recommend(hardware="gb10", gpus=2, interconnect="ethernet", engine=engine, concurrency=2)
     for launch in (made.launch, made.launch_off):
         assert not {"--nnodes", "--data-parallel-size", "--dp-size", "--node-rank"} & set(
             launch.argv

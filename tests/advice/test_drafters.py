@@ -434,7 +434,7 @@ def test_the_answer_names_the_drafter_with_which_users_saw_no_gain() -> None:
 def test_a_block_drafter_runs_beside_dp_attention_since(release: str, head: str | None) -> None:
     """SGLang 0.5.22, 0.5.23 arg_groups/speculative_hook.py: refused, then the head alone."""
     asked = {"hardware": "h200", "gpus": 8, "model": "kimi-k2.5", "engine": "sglang"}
-    asked |= {"concurrency": 256, "ctx_tokens": 1024, "output_tokens": 1024}
+    asked |= {"concurrency": 128, "ctx_tokens": 1024, "output_tokens": 1024}
     advice = recommend(**asked, engine_version=release, method="dflash")
     words = advice.launch_on.argv
     assert "DFLASH" in words

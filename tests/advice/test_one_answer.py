@@ -255,7 +255,7 @@ def test_every_door_answers_alike_of_adaptive_verification_too() -> None:
     assert [load.best_adaptive for load in swept] == [False, True]
     over = compare_over(swept[1].request, ("dspark", "mtp"), 1).arms[0].points
     assert over[-1].arm == swept[1].best.arm
-    page = curve_view(sweep(request, {"concurrency": [1, 16, 256]}), 256)
+    page = curve_view(sweep(request, {"concurrency": [1, 16, 128]}), 128)
     assert any(
         "adaptive" in dot["text"] for line in page["drawings"][0]["lines"] for dot in line["dots"]
     )

@@ -88,15 +88,20 @@ def test_a_mean_of_gains_is_one_from_where_its_weighted_quantiles_are() -> None:
 
 
 def test_each_reason_for_doubt_has_its_size() -> None:
-    """Of the first token, then of one request's rate; four requests at once, then one."""
-    full = points({"concurrency": 4}, {"concurrency": 1})
+    """Of the first token, then of one request's rate; four requests at once on a card, then one
+    with a block drafter on four cards of a platform whose kernels nobody timed.
+    """
+    far = {"engine": "mlx", "hardware": "m4-max-40core", "spec_method": "dflash", "gpu_count": 4}
+    full = points({"concurrency": 4}, {"concurrency": 1} | far)
     belief = acc.believe(predict.load().acceptance, full)
     metrics = [np.full(2, METRICS.index(name)) for name in ("ttft", "request_tok_s")]
     states = np.array([[0.1, 0.2], [0.3, 0.4]])
-    sizes = spread.reasons(full, full, belief, Constants(), states, metrics).reshape(2, 2, 6)
+    sizes = spread.reasons(full, full, belief, Constants(), states, metrics)
+    sizes = sizes.reshape(2, 2, len(spread.REASONS))
     tokens = np.array([[0.15], [1.0]]) * belief.log_tau_sd
     expected = {"row": np.ones((2, 2)), "tokens": tokens**2, "stand_ins": np.zeros((2, 2))}
-    expected |= {"ttft": [[1, 1], [0, 0]], "ttft_several": [[1, 0], [0, 0]], "switches": states}
+    expected |= {"ttft": [[1, 0], [0, 0]], "switches": states}
+    expected |= {"drafter": [[0, 1]] * 2, "gpus": [[0, 2]] * 2, "platform": [[0, 1]] * 2}
     for column, name in enumerate(spread.REASONS):
         assert sizes[..., column] == pytest.approx(np.array(expected[name])), name
 

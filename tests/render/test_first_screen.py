@@ -88,7 +88,7 @@ def test_one_line_says_why_and_the_first_risk_has_a_way_back() -> None:
             flag = text.partition(", drop ")[2].split()[0].rstrip("*-")
             assert any(word.startswith(flag) for word in advice.launch.argv)
             assert not any(word.startswith(flag) for word in advice.launch_off.argv)
-    assert watched == 5
+    assert watched == 6
 
 
 def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing() -> None:
@@ -216,8 +216,8 @@ def test_tensorrt_llm_is_not_said_to_lack_mtp_for_every_model() -> None:
         ({"hardware": "h100", "model": "gemma-4-31b"}, "at least 94 % (no benchmark near"),
         ({"hardware": "gb10"}, "chance of a gain 9"),
         ({"hardware": "h100", "model": "qwen3.6-27b", "concurrency": 64}, "where a gain was"),
-        ({"hardware": "h200", "model": "gpt-oss-120b", "concurrency": 64},
-         "without a benchmark of this setting it takes 94 %"),
+        ({"hardware": "h200", "model": "gpt-oss-120b", "concurrency": 16},
+         "without a benchmark of this setting it takes 91 %"),
     ],
 )  # fmt: skip
 def test_a_chance_that_others_exceed_says_what_bounds_it(asked: dict[str, Any], words: str) -> None:

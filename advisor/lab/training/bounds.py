@@ -12,9 +12,9 @@ from advisor.prediction.intervals import chance, measured_gain
 SIGNS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # log odds of one measured pair, tried
 ON = tuple(round(0.70 + 0.005 * i, 3) for i in range(48))  # bounds for "on", tried
 LEAST_MEASURED = 0.80  # of them where the configuration was measured: nothing is off from here on
-# Of the losses that may be on, where the bound is chosen: half a point below the target of the
-# card, since the sources that it judges are others.
-MOST_LOSSES_ON = 0.075
+# Of the losses that may be on, where the bound is chosen: a point below the target of the card,
+# since the sources that it judges are others.
+MOST_LOSSES_ON = 0.07
 SEEN = 0.5  # of `measured_gain`: rows that the bound for measured configurations is chosen from
 LOSS_WEIGHT = 2.0  # gains that a loss weighs, where the configuration was measured
 # bounds for "off", tried; two thirds is where losses that weigh twice a gain break even
