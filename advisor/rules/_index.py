@@ -73,6 +73,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD241', 'probe-budget', 'error', ('vllm', 'sglang'), (), False, 'sd2.deployment', parts=('launch.container',), decides=True),
     RuleRow('SD243', 'cache-reuse-hybrid', 'info', ('llama-server', 'ik_llama.cpp'), (), False, 'sd2.llama', options=('--cache-reuse', '--ctx-checkpoints'), parts=('hybrid',)),
     RuleRow('SD244', 'mixed-spec-chain', 'warning', ('llama-server',), (), True, 'sd2.drafters'),
+    RuleRow('SD247', 'gb10-deepgemm', 'warning', ('vllm',), ('hardware',), False, 'sd2.vllm_kernels'),
     RuleRow('SD250', 'async-padded-drafter', 'error', ('vllm',), (), True, 'sd2.vllm_mtp', options=('--speculative-config',), parts=('plan.async_scheduling',), decides=True),
     RuleRow('SD252', 'chunked-prefill-off', 'error', ('vllm',), (), False, 'sd2.vllm_kernels', options=('--enable-chunked-prefill',), parts=('hybrid',), decides=True),
     RuleRow('SD257', 'mamba-track-interval', 'error', ('sglang',), (), False, 'sd2.sglang_scheduler', options=('--mamba-track-interval', '--page-size'), decides=True),

@@ -15,9 +15,7 @@ MOST_SQUARE = 0.5  # a squared log error beyond this counts as this
 # were trained on lay inside 63 % of the time, where left-out ones had said 79; 18 of the next set
 # inside 62 %, and 75 % with this factor.
 FROM_OUTSIDE = 1.2
-FEWEST = 20  # errors from which their quantiles are taken
 LEAST_WIDTH = 0.3  # in sd
-WIDTH = 1.3  # in sd, where there are fewer errors
 KNOTS = 25  # of the chance of a gain
 # rows of a source are neither independent nor one: each weighs (1 / rows of its source) to this
 CURVE_POWER = 0.25
@@ -33,8 +31,6 @@ def fit_spread(reasons: Floats, errors: Floats, weight: Floats) -> Spread:
 
 def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
     """Half-widths of the 80 % interval below and above the median, in sd, from errors in sd."""
-    if len(errors) <= FEWEST:
-        return WIDTH, WIDTH
     low, high = -quantile(errors, weight, 0.1), quantile(errors, weight, 0.9)
     low, high = (round(FROM_OUTSIDE * max(w, LEAST_WIDTH), DIGITS) for w in (low, high))
     return low, high

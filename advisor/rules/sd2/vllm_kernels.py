@@ -110,6 +110,21 @@ def cache_type_of_model(case: Case) -> Hits:
     )
 
 
+@rule("SD247", "warning", "vllm", defect="vllm-gb10-deepgemm", unsure="silent")
+@when(needs="hardware")
+def gb10_deepgemm(case: Case) -> Hits:
+    """A block-FP8 checkpoint on GB10 with vLLM 0.24 and DeepGEMM left on.
+
+    Why: loading stops with "Unknown SF transformation".
+    Bad (version=0.24.0, hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.25.1, hw=gb10): the same
+    """
+    hw, name = case.facts.hardware, "VLLM_USE_DEEP_GEMM"
+    left_on = "fp8" in model_text(case).lower() and case.launch.env_value(name) != "0"
+    if left_on and hw and hw.id == "gb10":
+        yield Hit(f"{name}=0 is needed for FP8 on a GB10", flag=name, fix=f"Set {name}=0.")
+
+
 @rule("SD252", "error", "vllm", at=CHUNKED)
 @when(options=CHUNKED, parts="hybrid")
 def chunked_prefill_off(case: Case) -> Hits:
