@@ -290,7 +290,12 @@ def test_a_deployment_meets_a_platforms_list(name: str) -> None:
     assert asked["cpu"] >= 1 and sizes[0] > sizes[1] > 0  # a memory-backed volume counts
     (gpu,) = container["resources"]["limits"]
     assert {"key": gpu, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
-    assert ("seccompProfile" in container["securityContext"]) == ("amd" not in name)
+    safe, label = container["securityContext"], {"app": made["Service"]["metadata"]["name"]}
+    assert not safe["allowPrivilegeEscalation"] and ("seccompProfile" in safe) == (
+        "amd" not in name
+    )
+    assert deployment["template"]["metadata"]["labels"] == label
+    assert made["Service"]["metadata"]["labels"] == label
     assert (port["name"], port["targetPort"]) == ("http", port["port"])
     # the others count where they are told to
     assert ("annotations" in deployment["template"]["metadata"]) == name.startswith("vllm")
