@@ -6,7 +6,6 @@ ones, and over their loads once for each range of one answer.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import product
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -35,7 +34,7 @@ _LAYOUT = (*_ENGINE, "workload", "thinking", "temperature", "prefix_share", "out
 _LOADS = ("ctx_tokens", "output_tokens", "concurrency")
 _NUMBERS = ("tp", "temperature", "prefix_share", "output_spread")  # of a request, under their names
 MOST_ROWS = 2**17  # worked out at once
-EACH = 2**8  # rows of one configuration, of which each load is asked
+EACH = 2**8  # rows in all, of which each load is asked
 # What tells that a row was run
 RESULTS = (
     "run_id", "source_id", "speedup", "output_tok_s", "request_tok_s", "tpot_ms", "ttft_ms",
@@ -170,7 +169,7 @@ class RowWords:
             cells_of_row = (words.of(int(rows[i])).strip() for words in parts)
             asked, here = dict(zip(of, cells_of_row, strict=True)), rows[which == number]
             answer = cache(partial(_layout if wanted == ("tp",) else _engine, asked))
-            for at, words in _by_halves(loads[here], answer):
+            for at, words in _by_halves(loads[here], answer, EACH // len(first)):
                 answers[here[at]] = words
         for name, values in zip(wanted, answers.T, strict=True):
             here = np.flatnonzero(self.asks & blank[name] & (values != ""))
@@ -178,19 +177,17 @@ class RowWords:
 
 
 def _by_halves(
-    loads: Floats, ask: Callable[..., tuple[str, ...]]
+    loads: Floats, ask: Callable[..., tuple[str, ...]], most: int
 ) -> Iterator[tuple[Ints, tuple[str, ...]]]:
     """(rows, answer) for loads (N, 3), which is one where that of each is the same; in a box of
-    more than `EACH` where its corners and its middle have the same.
+    more than `most` where its ends and its middle have the same.
     """
     waiting = [np.arange(len(loads))]
     while waiting:
         rows = waiting.pop()
         low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
-        corners = product(*zip(low.tolist(), high.tolist(), strict=True))
-        many = len(rows) > EACH
-        ends = [*corners, np.sqrt(low * high).tolist()] if many else loads[rows].tolist()
-        if len(answers := {ask(*end) for end in ends}) == 1:
+        ends = np.stack([low, high, np.sqrt(low * high)]) if len(rows) > most else loads[rows]
+        if len(answers := {ask(*end) for end in ends.tolist()}) == 1:
             yield rows, answers.pop()
             continue
         axis = int(np.log(high / low).argmax())

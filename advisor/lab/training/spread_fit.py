@@ -16,6 +16,7 @@ MOST_SQUARE = 0.5  # a squared log error beyond this counts as this
 # inside 62 %, and 75 % with this factor.
 FROM_OUTSIDE = 1.2
 LEAST_WIDTH = 0.3  # in sd
+LEAST_ROW = 0.0025  # variance of a row without any other reason for doubt
 KNOTS = 25  # of the chance of a gain
 # rows of a source are neither independent nor one: each weighs (1 / rows of its source) to this
 CURVE_POWER = 0.25
@@ -26,6 +27,7 @@ def fit_spread(reasons: Floats, errors: Floats, weight: Floats) -> Spread:
     """Non-negative weights of the reasons for doubt (M, R) from left-out errors (M,)."""
     learned = LinearRegression(positive=True, fit_intercept=False)
     learned.fit(reasons, np.minimum(errors**2, MOST_SQUARE), sample_weight=weight)
+    learned.coef_[0] = max(learned.coef_[0], LEAST_ROW)
     return Spread(tuple(round(float(w), DIGITS) for w in learned.coef_))
 
 
