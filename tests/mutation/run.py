@@ -72,7 +72,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
     "tests/advice/explore/test_[cs]*.py tests/advice/explore/test_plan*.py "
     "tests/readers/results/test_bench_run.py",
-    "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli",
+    "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli/test_[!p]*.py tests/cli/serve",
     "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py",
 }
 ROOMS = {name: Room(*(tuple(x.split()) for x in row.split(";"))) for name, row in TESTS.items()}
