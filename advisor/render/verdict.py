@@ -166,7 +166,7 @@ def graphs_end(hardware: Hardware | None, plan: Plan, requests: int) -> str:
         return ""
     return (
         f"k={plan.k} leaves vLLM's CUDA graphs ({GRAPH_TOKENS} tokens a step) from {last + 1:,} "
-        "requests on: slower at once [SD425]"
+        "requests on: steps are slower there [SD425]"
     )
 
 
