@@ -2,6 +2,8 @@
 quantisation: the first preferred one that fits and that somebody publishes.
 """
 
+from functools import lru_cache
+
 from advisor import engines, rules
 from advisor.advice.plans import checkpoints, limits, methods, propose
 from advisor.advice.plans.limits import FEW, FOUR_BITS, SLOTS
@@ -124,6 +126,7 @@ def _gguf_instead(facts: Facts, here: Facts) -> str | None:
 # ---------------------------------------------------------------- the quantisation
 
 
+@lru_cache(maxsize=64)  # asked of one quantisation up to five times
 def fits(facts: Facts) -> bool | None:
     """Do the requests fit beside the weights? None where memory or sizes are not known."""
     # the very plans that would be proposed: their limits decide, and not every number of

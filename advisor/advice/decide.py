@@ -198,10 +198,9 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
 
 def average(gains: Sequence[Interval], weights: Sequence[float]) -> Interval:
     """The weighted geometric mean of gains whose errors go together."""
-    parts = zip(*((gain.p10, gain.p50, gain.p90) for gain in gains), strict=True)
     low, middle, high = (
         exp(sum(w * log(max(value, 1e-6)) for w, value in zip(weights, part, strict=True)))
-        for part in parts
+        for part in zip(*((gain.p10, gain.p50, gain.p90) for gain in gains), strict=True)
     )
     return Interval(p10=low, p50=middle, p90=high)
 
@@ -235,8 +234,7 @@ def common_slots(
     """The requests at once of a replica that both runs are compared at, where TPOT decides for
     speculation and fewer run with it: what a limit on requests gives is not its gain.
     """
-    limited = rule == "objective" and facts.question.max_tpot_ms is not None
-    by_tpot = facts.goal == "tpot" or limited
+    by_tpot = facts.goal == "tpot" or (rule == "objective" and facts.question.max_tpot_ms)
     if decision == "off" or not by_tpot or estimate is None or facts.request is None:
         return None
     bill, given = estimate.memory, facts.question.max_num_seqs or 0
@@ -270,12 +268,12 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
 
 def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
     """The plans beyond some limit of k that most limits allow, of those that nothing forbids."""
-    over: dict[int, int] = {}
+    over = {}
     for i in _free(candidates):
         k, limits = candidates[i].plan.k, effects(candidates[i].findings, "k_max")
-        if count := sum(f.k_max is not None and f.k_max < k for f in limits):
-            over[i] = count
-    return [i for i, count in over.items() if count == min(over.values())]
+        over[i] = sum(f.k_max is not None and f.k_max < k for f in limits)
+    least = min(filter(None, over.values()), default=-1)
+    return [i for i, count in over.items() if count == least]
 
 
 def tells(estimate: Estimate | None, goal: Goal | None) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, chain, groupby, zip_longest
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ Written = Callable[[], list[Estimate]]  # when it is its turn
 JudgedBeside = tuple[tuple[Candidate, ...], Beside, list[Estimate]]
 Layouts = tuple[placement.Layout, ...]
 Others = Sequence[tuple[Plan, MemoryBill]]  # plans that are priced beside those of a question
+T = TypeVar("T")
 _CHIP = "SD268"  # the engine does not run on this accelerator at all
 
 
@@ -70,16 +72,15 @@ def candidate_questions(
     """The same for several questions, their layouts priced in one batch: each raises AdvisorError
     when it is called.
     """
-    fitting = [_plain_plans(facts) for facts in asked]
-    layouts = placement.order_layouts([(x, one.fit) for x, one in zip(asked, fitting, strict=True)])
 
-    def question(facts: Facts, fits: _Fitting, ordered: Layouts) -> PlanQuestion:
-        base, left = _workable(facts, judging, fits, ordered)
+    def question(facts: Facts, layouts: Callable[[], tuple[Candidate, Layouts]]) -> PlanQuestion:
+        base, left = layouts()
         fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
         bills = tuple(replica_bill(facts, *one) for one in fit)
         return PlanQuestion(facts, base, tuple(plan for plan, _ in fit), bills, left)
 
-    return [partial(question, *one) for one in zip(asked, fitting, layouts, strict=True)]
+    turns = workable_layouts(asked, judging)
+    return [partial(question, *one) for one in zip(asked, turns, strict=True)]
 
 
 def replica_bill(facts: Facts, plan: Plan, bill: MemoryBill | None = None) -> MemoryBill:
@@ -88,13 +89,26 @@ def replica_bill(facts: Facts, plan: Plan, bill: MemoryBill | None = None) -> Me
     return whole or memory.bill(memory.replica(facts, plan), plan)
 
 
-def workable_layouts(facts: Facts, judging: Judge | None = None) -> tuple[Candidate, Layouts]:
-    """The plan without speculation on the best layout of the GPUs that fits, with room for a
-    drafter where one has it, and that no rule calls an error; and the layouts from that one on.
-    Raises AdvisorError with the reason of the split that comes nearest.
+def workable_layouts(
+    asked: Sequence[Facts], judging: Judge | None = None
+) -> list[Callable[[], tuple[Candidate, Layouts]]]:
+    """Of each question when it is called, all priced in one batch: the plan without speculation on
+    the best layout of the GPUs that fits, with room for a drafter where one has it, and that no
+    rule calls an error; and the layouts from that one on. Raises AdvisorError with the reason of
+    the split that comes nearest.
     """
-    fits = _plain_plans(facts)
-    return _workable(facts, judging, fits, placement.order_layouts([(facts, fits.fit)])[0])
+    fitting = [_plain_plans(facts) for facts in asked]
+    layouts = placement.order_layouts([(x, one.fit) for x, one in zip(asked, fitting, strict=True)])
+    rows = zip(asked, fitting, layouts, strict=True)
+    return [partial(_workable, facts, judging, fits, those) for facts, fits, those in rows]
+
+
+def attempt(make: Callable[[], T]) -> T | AdvisorError:
+    """What is made, or why it cannot be."""
+    try:
+        return make()
+    except AdvisorError as error:
+        return error
 
 
 class _Fitting(NamedTuple):
@@ -163,20 +177,16 @@ def _refusal(error: Finding) -> str:
     return f"this setup cannot be served: {error.message} [{error.code}]{fix}"
 
 
-def estimate_plans(
-    facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()
-) -> list[Estimate]:
-    """One estimate per plan, of all its replicas; `bills`: of one replica of the first ones, if at
-    hand.
-    """
-    return estimate_questions([(facts, plans, bills)])[0][0]()
+def estimate_plans(facts: Facts, plans: Sequence[Plan]) -> list[Estimate]:
+    """One estimate per plan, of all its replicas."""
+    return estimate_questions([(facts, plans, ())])[0][0]()
 
 
 def estimate_questions(
     questions: Sequence[Planned], loads: Sequence[tuple[Facts, Plan]] = ()
 ) -> tuple[list[Written], Medians]:
     """The same for several questions in one call, each written out when it is its turn; and the
-    medians of the loads beside them.
+    medians of the loads beside them. Bills: of one replica of the first plans, if at hand.
     """
     blocks = [adaptive.fixed_blocks(plans) for _, plans, _ in questions]
     pairs = [(facts, own) for (facts, _, _), own in zip(questions, blocks, strict=True)]

@@ -153,6 +153,12 @@ def facts_for_request(request: Request) -> Facts:
     return facts.replace(evidence=tuple(rows))
 
 
+def engine_choice(facts: Facts) -> dict[str, str | None]:
+    """Engine, release and quantisation as a request names them."""
+    quant = facts.quant.id if facts.quant is not None else None
+    return {"engine": facts.engine, "engine_version": facts.engine_version, "quant": quant}
+
+
 def bare_facts(request: Request) -> Facts:
     """The same without the measured pairs, which take longest. Raises AdvisorError."""
     hw, defaults = _machine(request)

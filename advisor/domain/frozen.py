@@ -51,9 +51,9 @@ class Frozen:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        values = (self.__dict__[name] for name in self.model_fields)
-        parts = (tuple(sorted(x.items())) if isinstance(x, dict) else x for x in values)
-        return hash((type(self), *parts))
+        names = ("id",) if "id" in self._names else self.model_fields  # equal nouns have one id
+        values = map(self.__dict__.get, names)
+        return hash((type(self), *(tuple(sorted(x)) if isinstance(x, dict) else x for x in values)))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self.model_fields)

@@ -69,7 +69,7 @@ def ask(case: dict[str, Any], goal: Goal = "balanced") -> Request:
 
 def arm_plan(case: dict[str, Any], request: Request) -> tuple[Any, Plan]:
     facts = facts_for_request(request)
-    base = judge.workable_layouts(facts)[0].plan
+    base = judge.workable_layouts([facts])[0]()[0].plan
     plan = propose.with_method(facts, base, case["arm"]["method"], case["arm"]["k"] or 3)
     return facts, Plan.model_validate({**plan.model_dump(), **case.get("launched", {})})
 

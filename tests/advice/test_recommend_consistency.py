@@ -65,7 +65,7 @@ def test_k_keeps_to_the_documented_limit() -> None:
     """A finding on k = 4 and above limits k."""
     asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
     facts = facts_for_request(recommend_module.check_request(asked))
-    base = judge.workable_layouts(facts)[0]
+    base = judge.workable_layouts([facts])[0]()[0]
     proposed = propose.speculative_plans(facts, base.plan)
     plans = [plan for plan, _ in judge.plans_that_fit(facts, proposed)]
     limits = [

@@ -116,7 +116,7 @@ def test_a_row_is_predicted_as_the_question_is(engine: str) -> None:
         except AdvisorError:
             continue
         facts = question.facts
-        made = judging.estimate_plans(facts, question.plans, question.bills)
+        made = judging.estimate_plans(facts, question.plans)
         for plan, estimate in zip(question.plans, made, strict=True):
             row = row_of(facts, plan)
             for name, metric in zip(METRICS, (estimate.output_tok_s, estimate.tpot_ms,
@@ -137,7 +137,7 @@ def test_a_goal_asks_for_the_chance_of_its_metric() -> None:
     for goal, metric in (("throughput", "output_tok_s"), ("tpot", "tpot"), ("ttft", "ttft")):
         asked = {"hardware": "gb10", "concurrency": 4, "ctx_tokens": 8192, "goal": goal}
         question = judging.candidate_plans(facts_for_request(check_request(asked)))
-        made = judging.estimate_plans(question.facts, question.plans, question.bills)
+        made = judging.estimate_plans(question.facts, question.plans)
         rows = [row_of(question.facts, plan) | {"speedup_metric": metric}
                 for plan in question.plans]  # fmt: skip
         told = [row["p_gain"] for row in predict(rows)]

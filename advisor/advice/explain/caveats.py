@@ -57,11 +57,10 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
         f"tensors; without them the server does not start, or no draft is accepted"
     )
     brief = "the checkpoint may lack the MTP head: look for its tensors (--explain)"
-    reported = None if gguf else unusable_head(row.repository)
-    if reported is None or reported["severity"] == "info":
-        return reason(text, "knowledge/llms", weight=2.68, brief=brief, risk=True)
-    text += f"; reported: {reported['text']}"
-    return reason(text, *reported["sources"], weight=2.68, brief=brief, risk=True)
+    reported, sources = None if gguf else unusable_head(row.repository), ("knowledge/llms",)
+    if reported is not None and reported["severity"] != "info":
+        text, sources = f"{text}; reported: {reported['text']}", reported["sources"]
+    return reason(text, *sources, weight=2.68, brief=brief, risk=True)
 
 
 def open_part(facts: Facts, plan: Plan) -> Reason | None:
@@ -107,10 +106,9 @@ def tails(facts: Facts, plan: Plan) -> Reason | None:
 
 def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | None) -> bool:
     """Whether random text of one length is off while a plan would not be where lengths vary."""
-    several, off = facts.load > 1, knowledge.threshold("decision_off_p_gain").value
-    if facts.workload != "random" or facts.output_spread is not None or not several:
-        return False
-    if estimate is None or not plans or not LENGTHS_TURN <= estimate.p_gain <= off:
+    off = knowledge.threshold("decision_off_p_gain").value
+    open_ = facts.workload == "random" and facts.output_spread is None and facts.load > 1
+    if not open_ or estimate is None or not plans or not LENGTHS_TURN <= estimate.p_gain <= off:
         return False
     varied = facts.replace(output_spread=imputation.value("output_spread"))
     return bool((predict_batch([(varied, plan) for plan in plans]).chances > off).any())

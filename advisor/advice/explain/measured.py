@@ -113,12 +113,9 @@ def _others(facts: Facts, row: Evidence) -> list[str]:
 
 def _differences_of(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
     """The same, with a load that is far from the one asked about, and k."""
-    names = _others(facts, row)
-    if row.method != plan.method:
-        names.append("method")
+    names = [*_others(facts, row), *(["method"] if row.method != plan.method else ())]
     pairs = ((row.concurrency, facts.concurrency), (row.input_tokens, facts.ctx_tokens))
-    far = [abs(log2(theirs / ours)) > TWICE for theirs, ours in pairs if theirs and ours]
-    if any(far):
+    if any(abs(log2(theirs / ours)) > TWICE for theirs, ours in pairs if theirs and ours):
         names.append("load")
     if row.method == plan.method and row.k != plan.k:
         names.append("k")
@@ -223,10 +220,9 @@ def evidence_text(rows: Sequence[Evidence], here: bool = False) -> str:
     """The metrics of a measured run in one line; `here`: its place need not be named."""
     row = rows[0]
     gains = ", ".join(f"{percent(e.speedup)} {METRIC_NAMES.get(e.metric, e.metric)}" for e in rows)
-    streams = f"{row.concurrency or 1:g} stream{'s' if (row.concurrency or 1) > 1 else ''}"
-    load = (
-        f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens" if row.input_tokens else streams
-    )
+    load = f"{row.concurrency or 1:g} stream{'s' if (row.concurrency or 1) > 1 else ''}"
+    if row.input_tokens:
+        load = f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens"
     release = f"{row.engine} {row.engine_version}".strip()
     where = "" if here else f"{row.hardware}, {f'{row.model} {row.quant}'.strip()}, "
     k = f" k={row.k}" if row.k else ""

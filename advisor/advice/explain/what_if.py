@@ -114,12 +114,10 @@ def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
 
 def _speculates(request: Request) -> bool:
     """Whether something may speculate in answer to a request."""
-    try:
-        question = judge.candidate_plans(resolve.bare_facts(request), judge.weigh)
-    except AdvisorError:
+    asked = judge.attempt(lambda: judge.candidate_plans(resolve.bare_facts(request), judge.weigh))
+    if isinstance(asked, AdvisorError):
         return False
-    judged = (judge.weigh(question.facts, plan, None) for plan in question.plans)
-    return any(not vetoes(candidate.findings) for candidate in judged)
+    return any(not vetoes(judge.weigh(asked.facts, plan, None).findings) for plan in asked.plans)
 
 
 def _flips(verdict: Verdict, ways: Sequence[Way]) -> Iterator[str]:

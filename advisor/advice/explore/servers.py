@@ -80,11 +80,7 @@ def build_server(mix: WorkMix, classes: Sequence[int], **more: Any) -> ServerDra
         free = {"goal": "balanced", "max_tpot_ms": None, "max_ttft_ms": None}
         frame = frame.replace(prefix_share=shared, **free)
     facts = resolve.bare_facts(frame)
-    more |= {
-        "engine": facts.engine,
-        "engine_version": facts.engine_version,
-        "quant": facts.quant.id if facts.quant is not None else None,
-    }
+    more |= resolve.engine_choice(facts)
     return ServerDraft(
         classes=tuple(classes),
         loads=loads,
@@ -173,10 +169,8 @@ def _decide(
         for i in allowed
         if all(objectives.meets(f.request, column[i].estimate) for f, column in pairs)
     ] or allowed
-    gains = {}
-    for i in choices:
-        each = [decide.goal_interval(c[i].estimate, f.aim) for f, c in pairs]
-        gains[i] = decide.average(each, draft.weights)
+    each = {i: [decide.goal_interval(c[i].estimate, f.aim) for f, c in pairs] for i in choices}
+    gains = {i: decide.average(own, draft.weights) for i, own in each.items()}
     worth = {i: utility.expected_utility(*decide.log_percentiles(gains[i]))[0] for i in choices}
     best = max(choices, key=worth.__getitem__)
     chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.decide import NO_GAIN
@@ -35,7 +35,6 @@ from advisor.perf import memory
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
 
-T = TypeVar("T")
 # what a point has as it was estimated
 _ESTIMATED = ("p_gain", "output_tok_s", "tpot_ms", "ttft_ms", "accepted_length", "memory", "basis")
 
@@ -93,12 +92,8 @@ def sweep(
 def pin_choices(request: Request) -> tuple[Request, Facts]:
     """The request with engine, release and quantisation chosen, and its facts."""
     facts = resolve.bare_facts(request)
-    chosen = {
-        "engine": facts.engine,
-        "engine_version": facts.engine_version,
-        "quant": facts.quant.id if facts.quant is not None else None,
-    }
-    return request.replace(**{name: x for name, x in chosen.items() if x is not None}), facts
+    chosen = {name: word for name, word in resolve.engine_choice(facts).items() if word is not None}
+    return request.replace(**chosen), facts
 
 
 def _load_questions(
@@ -106,30 +101,20 @@ def _load_questions(
 ) -> list[_LoadQuestion]:
     """A question for each setting, the layouts of all in one batch."""
     requests = [base.replace(**dict(setting)) for setting in settings]
-
-    def known_facts(request: Request) -> Facts:
-        return with_own_runs(resolve.bare_facts(request), machine)
-
-    facts = [_attempt(partial(known_facts, request)) for request in requests]
+    bare = (judge.attempt(partial(resolve.bare_facts, request)) for request in requests)
+    facts = [x if isinstance(x, AdvisorError) else with_own_runs(x, machine) for x in bare]
     questions = iter(
         judge.candidate_questions([x for x in facts if isinstance(x, Facts)], judge.weigh)
     )
     made = []
     for setting, request, one in zip(settings, requests, facts, strict=True):
-        question = one if isinstance(one, AdvisorError) else _attempt(next(questions))
+        question = one if isinstance(one, AdvisorError) else judge.attempt(next(questions))
         if isinstance(question, AdvisorError):
             made.append(_LoadQuestion(setting, request, refusal=str(question)))
             continue
         question, lacking = _with_ks(question, grid.ks) if grid.ks is not None else (question, ())
         made.append(_LoadQuestion(setting, request, question, lacking=lacking))
     return made
-
-
-def _attempt(make: Callable[[], T]) -> T | AdvisorError:
-    try:
-        return make()
-    except AdvisorError as error:
-        return error
 
 
 def _with_ks(

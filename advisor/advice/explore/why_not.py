@@ -25,33 +25,35 @@ class WhyNot(Frozen):
 def why_not(request: Request, asked: str) -> WhyNot:
     """Answer `on`, `off` or `k=4`. Raises AdvisorError for what cannot be asked."""
     name, sign, value = (part.strip() for part in asked.partition("="))
-    if not sign and name.lower() in SPOKEN:
-        return _speculation(request, asked, on=SPOKEN[name.lower()])
-    if sign and value and name == "k" and value.isascii() and value.isdigit() and len(value) < 10:
-        k = int(value)
-        return _k(request, k, asked) if k else _speculation(request, asked, on=False)
-    raise AdvisorError(
-        f"'{printable(asked, 40)}' is not one of on, off, k=4; for engines, models, quantisations "
-        "and hardware use compare"
-    )
-
-
-def _k(request: Request, k: int, asked: str) -> WhyNot:
+    counts = name == "k" and value.isascii() and value.isdigit() and len(value) < 10
+    on = False if counts else SPOKEN.get("" if sign else name.lower())
+    if on is None:
+        raise AdvisorError(
+            f"'{printable(asked, 40)}' is not one of on, off, k=4; for engines, models, "
+            "quantisations and hardware use compare"
+        )
     base, _ = pin_choices(request)
     load = sweep(base, {}).loads[0]  # what recommend weighs
-    if (best := load.best_k) is None:
+    if (best := load.best) is None:
         return _no_method(base, load, asked)
-    both = sweep(base, {"k": sorted({0, best, k})}).loads[0]
+    if counts and (k := int(value)):
+        return _k(base, load, best, k, asked)
+    return _speculation(base, load, best, asked, on=on)
+
+
+def _k(base: Request, load: LoadPoint, chosen: Point, k: int, asked: str) -> WhyNot:
+    both = sweep(base, {"k": sorted({0, chosen.k, k})}).loads[0]
     lacking = [why for other, why in both.lacking if other == k]
-    point, chosen = both.point(k), load.best
-    if point is None or chosen is None:
+    if (point := both.point(k)) is None:
         return WhyNot(asked=asked, head=(lacking or ["it cannot run here"])[0], reasons=())
-    if k == best:
+    if k == chosen.k:
         head = f"{chosen.words} is already recommended"
         head = head if load.decision == "on" else _not_on(load, chosen)
         return WhyNot(asked=asked, head=head, reasons=_own(base, chosen))
     word = ANSWERS.get(load.decision or "on", "")
-    regret = "has the lowest expected regret" if both.best_k == best else "is the best of the usual"
+    regret = (
+        "has the lowest expected regret" if both.best_k == chosen.k else "is the best of the usual"
+    )
     head = (
         f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, "
         f"{chosen.words} {whole_percent(chosen.gain.p50)}; {chosen.words} {regret}"
@@ -59,13 +61,8 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     return WhyNot(asked=asked, head=head, reasons=tuple(_against(point, chosen)))
 
 
-def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
+def _speculation(base: Request, load: LoadPoint, point: Point, asked: str, *, on: bool) -> WhyNot:
     """Why speculation is not on, or not off."""
-    base, _ = pin_choices(request)
-    load = sweep(base, {}).loads[0]
-    point = load.best
-    if point is None:
-        return _no_method(base, load, asked)
     if load.decision == ("on" if on else "off"):
         word = f"speculation with {point.words}" if on else "no speculation"
         head = f"{word} is already recommended: {point.words} is {_gain_words(point)}"

@@ -203,17 +203,17 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         text += f" What was measured at this load ran with {', '.join(unlike)}, unlike this plan."
     if bare is None or estimate is None:
         return Reason(text=text, weight=100.0)
+    then, now = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
+    brief = "" if unlike else f"your own runs: output tok/s {now:.2f}x; {then:.2f}x without them"
     before, after = bare.tpot_ms.baseline, estimate.tpot_ms.baseline
     if before and after and abs(math.log(after / before)) >= math.log(FAR):
         word = "slow" if after > before else "fast"
+        brief = ""
         text += (
             f" They make a token without speculation {max(after / before, before / after):.0f} "
             f"times as {word} as expected: check hardware, model and units."
         )
-        return Reason(text=text, weight=100.0)
-    then, now = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
-    brief = f"your own runs: output tok/s {now:.2f}x; {then:.2f}x without them"
-    return Reason(text=text, weight=100.0, brief="" if unlike else brief)
+    return Reason(text=text, weight=100.0, brief=brief)
 
 
 def _interval_text(interval: Interval) -> str:

@@ -112,7 +112,8 @@ def price_layouts(asked: Sequence[Asked]) -> list[list[Layout]]:
         plans, each = [], []
         for base in bases:
             able = propose.speculative_plans(facts, base)
-            arms = [plan for plan in able if memory.bill(facts, plan).fits is not False]
+            billed = zip(able, memory.bills(facts, able), strict=True)
+            arms = [plan for plan, bill in billed if bill.fits is not False]
             plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline is read
             each.append((len(arms) or 1, bool(arms)))
         cases += in_steps(facts, plans, board_gpus(facts))

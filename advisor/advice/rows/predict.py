@@ -5,7 +5,8 @@ ones, and over their loads once for each range of one answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -28,6 +29,8 @@ from advisor.prediction import predict_rows as tables
 from advisor.prediction import predict_table
 
 Columns = Mapping[str, Sequence[Any]]
+Point = tuple[int, float, float, float]  # number of a configuration, and one of its loads
+Answers = list[tuple[str, ...]]
 _ENGINE = ("hardware", "model", "quant", "engine", "engine_version", "gpu_count", "tp")
 _LAYOUT = (*_ENGINE, "workload", "thinking", "temperature", "prefix_share", "output_spread", "goal",
            "interconnect")  # fmt: skip
@@ -67,9 +70,7 @@ def predict_columns(columns: Columns, count: int) -> dict[str, list[Any]]:
 
 
 def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
-    asks = np.ones(count, dtype=bool)
-    for name in RESULTS:
-        asks &= is_blank(read_words(columns, name, count))
+    asks = np.all([is_blank(read_words(columns, name, count)) for name in RESULTS], axis=0)
     if not asks.any():
         return predict_table.predict_columns(columns, count)
     with np.errstate(all="ignore"):
@@ -165,40 +166,52 @@ class RowWords:
             return
         answers = np.full((self.count, len(wanted)), "", dtype=object)
         first, which = cells.distinct_rows([words.codes[rows] for words in parts])
-        for number, i in enumerate(first.tolist()):
-            cells_of_row = (words.of(int(rows[i])).strip() for words in parts)
-            asked, here = dict(zip(of, cells_of_row, strict=True)), rows[which == number]
-            answer = cache(partial(_layout if wanted == ("tp",) else _engine, asked))
-            for at, words in _by_halves(loads[here], answer, EACH // len(first)):
-                answers[here[at]] = words
+        asked = [
+            dict(zip(of, (words.of(i).strip() for words in parts), strict=True))
+            for i in rows[first].tolist()
+        ]
+        ask = partial(_layouts if wanted == ("tp",) else _engines, asked)
+        boxes = [rows[which == number] for number in range(len(first))]
+        for here, answer in _by_halves(boxes, loads, ask, EACH // len(first)):
+            answers[here] = answer
         for name, values in zip(wanted, answers.T, strict=True):
             here = np.flatnonzero(self.asks & blank[name] & (values != ""))
             self._write(name, here, values[here])
 
 
 def _by_halves(
-    loads: Floats, ask: Callable[..., tuple[str, ...]], most: int
+    boxes: Sequence[Ints], loads: Floats, ask: Callable[[list[Point]], Answers], most: int
 ) -> Iterator[tuple[Ints, tuple[str, ...]]]:
-    """(rows, answer) for loads (N, 3), which is one where that of each is the same; in a box of
-    more than `most` where its ends and its middle have the same.
+    """(rows, answer) for boxes of rows of one configuration each, of loads (N, 3), which is one
+    where that of each is the same; in a box of more than `most` where its ends and its middle have
+    the same. What is open of all boxes is asked at once.
     """
-    waiting = [np.arange(len(loads))]
+    known: dict[Point, tuple[str, ...]] = {}
+    waiting = [*enumerate(boxes)]
     while waiting:
-        rows = waiting.pop()
-        low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
-        ends = np.stack([low, high, np.sqrt(low * high)]) if len(rows) > most else loads[rows]
-        if len(answers := {ask(*end) for end in ends.tolist()}) == 1:
-            yield rows, answers.pop()
-            continue
-        axis = int(np.log(high / low).argmax())
-        lower = loads[rows, axis] <= np.sqrt(low[axis] * high[axis])
-        waiting += [rows[lower], rows[~lower]]
+        points: list[list[Point]] = []
+        for number, rows in waiting:
+            low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
+            ends = np.stack([low, high, np.sqrt(low * high)]) if len(rows) > most else loads[rows]
+            points.append([(number, *end) for end in ends.tolist()])
+        new = [x for x in dict.fromkeys(chain.from_iterable(points)) if x not in known]
+        for part in (new[i : i + EACH] for i in range(0, len(new), EACH)):
+            known.update(zip(part, ask(part), strict=True))
+        whole, waiting = waiting, []
+        for (number, rows), own in zip(whole, points, strict=True):
+            if len(answers := {known[end] for end in own}) == 1:
+                yield rows, answers.pop()
+                continue
+            low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
+            axis = int(np.log(high / low).argmax())
+            lower = loads[rows, axis] <= np.sqrt(low[axis] * high[axis])
+            waiting += [(number, rows[lower]), (number, rows[~lower])]
 
 
 def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
     """The facts of a configuration's question for one load; None where it is refused."""
-    numbers = {name: cells.not_negative(asked.get(name, "")) for name in _NUMBERS}
-    fields: dict[str, Any] = {name: x for name, x in numbers.items() if not np.isnan(x)}
+    numbers = ((name, cells.not_negative(asked.get(name, ""))) for name in _NUMBERS)
+    fields: dict[str, Any] = {name: x for name, x in numbers if not np.isnan(x)}
     words = ("engine_version", "quant", "interconnect")
     fields |= {name: asked.get(name) or None for name in words} | {
         "tp": int(fields["tp"]) if "tp" in fields else None,
@@ -225,21 +238,21 @@ def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
         return None
 
 
-def _engine(asked: Mapping[str, str], *load: float) -> tuple[str, ...]:
-    """Engine and quantisation of the question; empty where it is refused."""
-    facts = _facts(asked, load)
-    quant = facts.quant if facts is not None else None
-    return ("", "") if facts is None or quant is None else (facts.engine or "", quant.id)
+def _engines(asked: Sequence[Mapping[str, str]], points: Sequence[Point]) -> Answers:
+    """Engine and quantisation of each question; empty where it is refused."""
+    return [
+        ("", "") if facts is None or facts.quant is None else (facts.engine or "", facts.quant.id)
+        for facts in (_facts(asked[number], load) for number, *load in points)
+    ]
 
 
-def _layout(asked: Mapping[str, str], *load: float) -> tuple[str, ...]:
-    """The ranks of the question's layout; empty where it is refused or has stages."""
-    facts = _facts(asked, load)
-    try:
-        plan = None if facts is None else judge.workable_layouts(facts, judge.weigh)[0].plan
-    except AdvisorError:
-        return ("",)
-    return (str(plan.tp) if plan is not None and plan.pp == 1 else "",)
+def _layouts(asked: Sequence[Mapping[str, str]], points: Sequence[Point]) -> Answers:
+    """The ranks of each question's layout; empty where it is refused or has stages."""
+    found = [_facts(asked[number], load) for number, *load in points]
+    turns = iter(judge.workable_layouts([facts for facts in found if facts], judge.weigh))
+    tried = [judge.attempt(next(turns)) if facts else None for facts in found]
+    plans = [one[0].plan if isinstance(one, tuple) else None for one in tried]
+    return [(str(plan.tp) if plan is not None and plan.pp == 1 else "",) for plan in plans]
 
 
 def _release(engine: str, hardware: str, asked: str) -> str | None:
@@ -254,9 +267,9 @@ def _release(engine: str, hardware: str, asked: str) -> str | None:
 
 def _link(hardware: str, gpus: str) -> str | None:
     known, count = find_hardware(hardware.strip()), cells.positive(gpus)
-    open_ = known is None or np.isnan(count)
-    link = None if known is None or open_ else topology.link_default(known, int(count))
-    return link[0] if link is not None else None
+    if known is None or np.isnan(count):
+        return None
+    return (topology.link_default(known, int(count)) or (None,))[0]
 
 
 def _rank_link(link: str, hardware: str, gpus: str, tp: str) -> str:

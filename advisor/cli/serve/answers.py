@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Any, Generic, TypeVar
 
+from advisor.advice import resolve
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import LoadPoint, Policy, Sweep
 from advisor.advice.explore.within import with_users
@@ -116,13 +117,8 @@ def policy(question: Question) -> Policy | None:
 def curve(question: Question) -> Sweep:
     """Gain against requests at once, a curve a k, for the setting of the question's answer."""
     facts = advice(question, what_if=False).facts
-    chosen = {
-        "engine": facts.engine,
-        "engine_version": facts.engine_version,
-        "quant": facts.quant.id if facts.quant is not None else None,
-        "concurrency": max(LOADS[-1], question.concurrency),
-    }
-    pinned = question.model_copy(update=chosen)
+    load = max(LOADS[-1], question.concurrency)
+    pinned = question.model_copy(update={**resolve.engine_choice(facts), "concurrency": load})
     return _curves.get(pinned, lambda: _swept(pinned), not question.machine)
 
 
