@@ -25,6 +25,7 @@ from advisor.readers.results.document import MAX_DEPTH, Document, Unreadable, lo
 from advisor.readers.results.fields import number_at
 from advisor.readers.results.formats import read_document, read_results, readers_of
 from advisor.readers.results.run import BenchmarkRun
+from tests.tables import load_yaml
 
 FILES = Path(__file__).parent / "files"
 NAMES = sorted(path.name for path in FILES.iterdir())
@@ -33,97 +34,33 @@ OFF_TPOT, ON_TPOT = 20.0, 31 / 2.4
 
 
 def one(name: str, part: str = "") -> BenchmarkRun:
-    runs = [
-        run
-        for run in read_results(FILES / name)
-        if run.part == part or (part and run.part.startswith(f"{part} ")) or not part
-    ]
+    runs = [run for run in read_results(FILES / name) if part in ("", run.part)]
     assert len(runs) == 1, [run.part for run in runs]
     return runs[0]
 
 
-# name, part -> figures copied from the file by hand (or by its own arithmetic, where that is given
-# as an expression)
-FIGURES = {
-    ("vllm-serve-on.json", ""): {
-        "engine": "vllm", "k": 2, "concurrency": 4, "requests": 16, "input_tokens": 128,
-        "output_tokens": 100, "output_tok_s": 289.12828702219764, "ttft": 75.69547756253314,
-        "tpot": 13.173019673610991, "length": 2.380952380952381, "rate": 0.6904761904761905,
-        "itl": 30.32858017877879, "seed": None, "method": "mtp",
-    },
-    ("vllm-serve-on.txt", ""): {"output_tok_s": 289.13, "ttft": 75.70, "tpot": 13.17,
-                                "itl": 30.33, "length": 2.38, "rate": 0.6905, "k": 2, "seed": 1,
-                                "model": "paced-model", "dataset": "random", "engine": "vllm"},
-    ("vllm-serve-off.json", ""): {"output_tok_s": 194.47051110294169, "length": None, "k": None,
-                                  "tpot": 20.004876136995488},
-    ("sglang-on.jsonl", ""): {"engine": "sglang", "engine_version": "0.5.23", "k": 2,
-                              "output_tok_s": 291.6199262501686, "length": 2.4,
-                              "tpot": 13.156813291034853, "request_rate": None, "concurrency": 4},
-    ("sglang-off.jsonl", ""): {"engine": "sglang", "length": None,
-                               "output_tok_s": 194.77943946141406},
-    ("sglang-on.txt", ""): {"engine": "sglang", "output_tok_s": 291.62, "length": 2.4,
-                            "client": "sglang.benchmark.serving"},
-    ("guidellm-on.json", ""): {"output_tok_s": 289.3193731678232, "tpot": 13.149286460394812,
-                               "ttft": 62.77891993522644, "concurrency": 4, "requests": 16,
-                               "client_version": "0.8.1", "length": None},
-    ("aiperf-on.json", ""): {"output_tok_s": 288.187039873086, "tpot": 13.15793298169192,
-                             "itl": 31.01512774255952, "concurrency": 4,
-                             "client_version": "0.13.0", "model": "paced-model"},
-    ("benchy-on.json", "c4"): {"output_tok_s": 299.50432423683715, "tpot": 13.296608065476203,
-                               "concurrency": 4},
-    ("llama-bench.md", "tg32 @ d64"): {"output_tok_s": 2395.58, "output_tok_s_sd": 137.89,
-                                       "depth_tokens": 64, "k": 0},
-    ("llama-bench.csv", "tg32"): {"output_tok_s": 2600.136213, "engine_version": "b11312",
-                                  "output_tokens": 32},
-    ("llama-server-on.log", ""): {"requests": 3, "tpot": (1.30 + 1.07 + 1.17) / 3,
-                                  "rate": 218 / 321, "length": 2.354, "slots": 2},
-    ("llama-metrics-on.prom", ""): {"engine": "llama-server", "k": 2, "length": 1 + 218 / 161,
-                                    "rate": 218 / 321},
-    ("vllm-engine.log", ""): {"engine": "vllm", "k": 2, "output_tok_s": 250.5, "length": 2.4,
-                              "rate": 0.7, "concurrency": 4},
-    ("sglang-engine.log", ""): {"engine": "sglang", "output_tok_s": 285.0, "length": 2.35,
-                                "concurrency": 4},
-    # output tokens are counted by a tokenizer of bytes: four for each token of the server
-    ("genai-perf-on.json", ""): {"client": "genai-perf", "concurrency": 4, "requests": 16,
-                                 "seed": 1, "model": "paced-model", "input_tokens": 128,
-                                 "output_tokens": 256, "output_tok_s": 586.7099070875062,
-                                 "request_tok_s": 157.6813624962109, "ttft": 125.8097113125,
-                                 "tpot": 6.3420188125},
-    ("genai-perf-off.json", ""): {"output_tok_s": 384.41, "concurrency": 4},
-    ("evalscope-1.7.json", ""): {"concurrency": 200, "requests": 400, "failed": 0,
-                                 "output_tok_s": 10692.45, "ttft": 717.63, "tpot": 17.66,
-                                 "itl": 17.64, "output_tokens": 1024.0},
-    ("evalscope-1.14.json", ""): {"concurrency": 4.0, "output_tok_s": 277.7714, "itl": 31.0,
-                                  "length": 2.1944},
-    ("evalscope-on.json", ""): {"concurrency": 8, "output_tok_s": 305.7, "ttft": 26.4,
-                                "tpot": 26.1, "itl": 63.1, "length": 2.42, "rate": None,
-                                "input_tokens": 256.0},
-}  # fmt: skip
+def flat(value: object, path: str = "") -> dict[str, object]:
+    """The values of a nested record by their paths."""
+    if not isinstance(value, dict | list | tuple):
+        return {path: value}
+    rows = value.items() if isinstance(value, dict) else enumerate(value)
+    return {k: v for name, item in rows for k, v in flat(item, f"{path} {name}").items()}
 
 
-def figure(run: BenchmarkRun, field: str) -> object:
-    """A field, the mean of a latency by its short name, or its percentile ("e2e p99")."""
-    name, _, share = field.partition(" ")
-    if name not in ("ttft", "tpot", "itl", "e2e"):
-        return getattr(run, field)
-    latency = getattr(run, f"{name}_ms")
-    return latency and getattr(latency, share or "mean")
-
-
-@pytest.mark.parametrize(("name", "part"), FIGURES)
-def test_figures_are_the_files_own_within_a_tenth_of_a_percent(name: str, part: str) -> None:
-    run = one(name, part)
-    for field, expected in FIGURES[name, part].items():
-        if field in ("length", "rate"):
-            found = getattr(run.acceptance, field) if run.acceptance else None
-        else:
-            found = figure(run, field)
-        if isinstance(expected, float):
-            # a length printed with two places carries 0.02 % of rounding at most, three lines of
-            # them a little more
-            assert found == pytest.approx(expected, rel=1e-3), field
-        else:
-            assert found == expected, field
+@pytest.mark.parametrize(
+    ("name", "stated"),
+    [pair for row in load_yaml(Path(__file__).with_name("figures.yaml")) for pair in row.items()],
+)
+def test_a_run_is_what_its_file_states_within_a_tenth_of_a_percent(
+    name: str, stated: dict[str, object]
+) -> None:
+    run = one(name, str(stated.get("part", "")))
+    found = run.model_dump(exclude_defaults=True, exclude={"file", "sha256"})
+    expected = {
+        path: value if isinstance(value, str) else pytest.approx(value, rel=1e-3)
+        for path, value in flat(stated).items()
+    }
+    assert flat(found) == expected
 
 
 @pytest.mark.parametrize(

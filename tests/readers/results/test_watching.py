@@ -1,17 +1,23 @@
-"""What is advised to a running server, and which own runs cannot be: watching.yaml, by hand."""
+"""What is advised to a running server, what explains an A/B, and which own runs cannot be or are
+replaced: watching.yaml, by hand.
+"""
 
 from contextlib import nullcontext
 from math import log
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from advisor.advice.own_runs import ab_reasons
 from advisor.advice.own_runs.calibration import _check_bandwidth, runs_of
-from advisor.advice.own_runs.machine import MachineRun
+from advisor.advice.own_runs.machine import MachineRun, _replaces
 from advisor.advice.own_runs.setting import setting
 from advisor.advice.own_runs.watching import Traffic, _choose, advise
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import AdvisorError, Request
+from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.readers.results import arms
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.readers.server import ServerInfo
 from tests.tables import load_yaml
@@ -59,3 +65,50 @@ def test_requests_in_flight_are_what_the_speed_takes_at_its_time_a_token(
     off = [BenchmarkRun(file="f", format="t", output_tok_s=speed, tpot_ms=Latency(mean=tpot))]
     asked = {"hardware": "h200", "model": "qwen3.6-35b-a3b", "engine": "vllm"}
     assert runs_of(off, [], setting(off, [], asked))[0].concurrency == streams
+
+
+def arm(fields: dict[str, Any]) -> list[BenchmarkRun]:
+    return [BenchmarkRun.model_validate({"file": "f", "format": "t"} | fields)]
+
+
+@pytest.mark.parametrize(("off", "on", "verdicts", "step", "sentences"), BY_HAND["why"])
+def test_what_explains_a_gain_is_said_in_full(
+    off: dict[str, Any], on: dict[str, Any], verdicts: dict[str, str],
+    step: dict[str, Any] | None, sentences: list[str],
+) -> None:  # fmt: skip
+    gains: Any = [SimpleNamespace(metric=name, verdict=word) for name, word in verdicts.items()]
+    plan = Plan(engine=step["engine"], method="mtp", k=3) if step else None
+    made = ab_reasons.Step(**{n: v for n, v in step.items() if n != "engine"}) if step else None
+    assert [*ab_reasons.why(arm(off), arm(on), gains, made, plan, "balanced")] == sentences
+
+
+@pytest.mark.parametrize(("off", "on", "differences", "weak"), BY_HAND["unlike"])
+def test_what_differs_or_weakens_is_said_in_full(
+    off: dict[str, Any], on: dict[str, Any], differences: list[str], weak: list[str]
+) -> None:
+    assert arms.unlike(arm(off), arm(on)) == differences
+    assert arms.weak_points(arm(off), arm(on)) == weak
+
+
+def run_with(fields: dict[str, Any]) -> MachineRun:
+    about = {"date": "2026-01-01", "model": "m", "engine": "vllm", "method": "mtp", "k": 3}
+    return MachineRun.model_validate(about | fields)
+
+
+@pytest.mark.parametrize(("fields", "why"), BY_HAND["impossible"])
+def test_numbers_are_refused_from_the_point_where_they_cannot_be(
+    fields: dict[str, Any], why: str
+) -> None:
+    assert (run_with(fields).contradiction() or "") == why
+
+
+@pytest.mark.parametrize(("files", "fields", "old", "before", "replaced"), BY_HAND["replaced"])
+def test_a_run_of_the_same_files_replaces_what_they_gave_before(
+    files: list[str], fields: dict[str, Any], old: list[str], before: dict[str, Any], replaced: bool
+) -> None:
+    gain = {"gains": {"tpot": {"log": 0.1, "sd": 0.1}}}
+    new, known = (
+        run_with(gain | row | {"inputs_sha256": [64 * name for name in names]})
+        for names, row in ((files, fields), (old, before))
+    )
+    assert _replaces(new, known) is replaced
