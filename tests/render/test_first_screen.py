@@ -4,23 +4,18 @@ import json
 import random
 import re
 from functools import cache
-from math import ceil
 from typing import Any
 
-import advice_cases as cases
 import pytest
 
 from advisor import recommend
 from advisor.advice.explore.within import with_users
-from advisor.advice.objectives import p_objective
 from advisor.advice.questions import advice_for
-from advisor.domain.nouns import Advice, AdvisorError, Interval, MetricEstimate
+from advisor.domain.nouns import Advice, AdvisorError
 from advisor.engines import no_mtp_answer
-from advisor.knowledge import store as knowledge
 from advisor.render.json_out import advice_json
 from advisor.render.layout import Paper
 from advisor.render.text import SCREEN_LINES, advice_text, first_screen
-from advisor.render.verdict import verdict
 
 DRAWN: dict[str, tuple[Any, ...]] = {
     "hw": ("gb10", "h100", "rtx3090", "rtx5090", "mi300x", "apple-m4-max", "strix-halo", "h200"),
@@ -161,37 +156,6 @@ def screen(advice: Advice, width: int = 80) -> str:
     return " ".join(advice_text(advice, Paper(width)).split())
 
 
-@pytest.mark.parametrize("limit", [10.0, 100.0, 400.0])
-@pytest.mark.parametrize("concurrency", [1, 16, 64])
-def test_an_objective_that_is_probably_missed_is_said_to_be(limit: float, concurrency: int) -> None:
-    advice = recommend(hardware="gb10", concurrency=concurrency, max_tpot_ms=limit)
-    chances = [p_objective(advice.request, advice.estimate, run) for run in ("value", "baseline")]
-    likely = (chances[advice.decision != "on"] or 0.0) >= 0.5
-    if advice.decided_by == "objective":
-        assert (" ms missed: " in screen(advice)) != likely
-    assert (" ms met: " in screen(advice)) == (
-        advice.objective is not None and advice.objective.met
-    )
-
-
-@pytest.mark.parametrize(
-    ("speedup", "said"),
-    [(0.4, "is 2.5 times as long (16 instead of 32 requests run at once)"), (0.7, "")],
-)
-def test_a_first_token_that_takes_much_longer_is_said(speedup: float, said: str) -> None:
-    """From one and a half times as long on: 1 / 0.7 is 1.43."""
-    first = MetricEstimate(speedup=Interval(p10=0.9 * speedup, p50=speedup, p90=1.1 * speedup))
-    terms = {"requests_base": 32.0, "requests_verify": 16.0}
-    priced = cases.estimate().model_copy(update={"ttft_ms": first, "terms": terms})
-    text = verdict(cases.on(estimate=priced))
-    assert text.partition("; the time to first token ")[2].rstrip(".") == said
-
-
-def test_a_measured_first_token_is_not_called_unknown() -> None:
-    advice = recommend(hardware="gb10", concurrency=16, goal="ttft")
-    assert "Likely a gain: TTFT was measured 2.31x here" in screen(advice)
-
-
 def test_nobody_is_told_to_test_drafts_that_cannot_run() -> None:
     advice = recommend(hardware="rtx4090", model="deepseek-v3.1")
     told = " ".join(reason.text for reason in advice.reasons)
@@ -210,34 +174,3 @@ def test_a_narrow_screen_keeps_levels_and_interval(width: int) -> None:
 def test_tensorrt_llm_is_not_said_to_lack_mtp_for_every_model() -> None:
     said = no_mtp_answer("tensorrt-llm") or ""
     assert "MTP is published for DeepSeek-R1 there" in said and "Where it has no MTP" in said
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"hardware": "h100", "model": "gemma-4-31b"}, "at least 94 % (no benchmark near"),
-        ({"hardware": "gb10"}, "chance of a gain 9"),
-        ({"hardware": "h100", "model": "qwen3.6-27b", "concurrency": 64}, "where a gain was"),
-        ({"hardware": "h200", "model": "gpt-oss-120b", "concurrency": 16},
-         "without a benchmark of this setting it takes 91 %"),
-    ],
-)  # fmt: skip
-def test_a_chance_that_others_exceed_says_what_bounds_it(asked: dict[str, Any], words: str) -> None:
-    """+61 % to +270 % and +5 % to +106 % are not both 94 %, and 88 % on beside 90 % measure has
-    its reason on the screen.
-    """
-    advice = recommend(**asked)
-    text = screen(advice)
-    assert words in text and ("at least" in text) == ("at least" in words)
-
-
-def test_measure_never_prints_the_chance_that_is_enough() -> None:
-    answers = [
-        recommend(hardware=hardware, model=model)
-        for hardware in ("h100", "l40s", "mi300x", "gb10", "rtx4090", "jetson-thor")
-        for model in ("qwen3.6-27b", "qwen3.6-35b-a3b", "gemma-4-31b")
-    ]
-    unsure = [one for one in answers if one.decided_by == "unsure" and one.estimate is not None]
-    enough = ceil(100 * knowledge.threshold("decision_on_p_gain").value)
-    assert unsure
-    assert not [one for one in unsure if f"chance of a gain {enough} %" in screen(one)]

@@ -92,10 +92,11 @@ def test_a_report_tells_place_fix_and_sources(verbose: bool) -> None:
 
 def test_code_hosts_get_the_same_findings() -> None:
     assert report_github(report()) + "\n" == TEXTS["github"]
-    found = report(findings=FOUND[:1])
+    found = report(findings=FOUND[1::-1])
     (run,) = report_sarif(found)["runs"]
     assert run["results"] == TEXTS["sarif"]["results"]
     assert run["invocations"] == TEXTS["sarif"]["invocations"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["SD101", "SD203"]
 
 
 @pytest.mark.parametrize(("fields", "text"), TEXTS["launches"])

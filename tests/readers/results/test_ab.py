@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.advice.own_runs.ab_reasons import Step, why_cycle
 from advisor.advice.own_runs.ab_test import acceptance_fields, judge_ab, tokens_per_step
 from advisor.advice.own_runs.setting import setting
 from advisor.cli.app import cli
@@ -39,26 +38,6 @@ def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRu
 def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
     about = {"acceptance": Acceptance(length=length), "k": 2} | more
     return run(**about)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"concurrency": 8}, "concurrency 4 and 8"), ({"input_tokens": 1200}, "prompt tokens"),
-        ({"dataset": "random"}, "prompts sharegpt and random"),
-        ({"engine_version": "0.33.0"}, "engine version"), ({"slots": 2}, "slots 4 and 2"),
-        ({"seed": 2}, "seeds [1] and [2]"), ({"failed": 20}, "20 of 84 requests failed"),
-        ({"client": "b"}, "client a and b"), ({"model": "y"}, "model x and y"),
-    ],
-)  # fmt: skip
-def test_arms_that_differ_get_no_verdict(change: dict[str, object], said: str) -> None:
-    same = {"dataset": "sharegpt", "engine_version": "0.32.0", "slots": 4, "seed": 1,
-            "client": "a", "model": "x"}  # fmt: skip
-    off, on = run(**same), drafted_run(**(same | change))
-    report = judge_ab([off], [on], setting([off], [on], {}))
-    assert report.verdict == "not comparable"
-    assert any(said in text for text in report.loads[0].differences)
-    assert not report.loads[0].gains
 
 
 @pytest.mark.parametrize("width", [40, 60, 74, 100])
@@ -244,12 +223,6 @@ def test_rates_by_position_become_rates_of_those_that_got_there() -> None:
     assert fields["acceptance_length"] is None
 
 
-@pytest.mark.parametrize(("ratio", "slow"), [(1.24, False), (1.26, True), (2.4, True)])
-def test_a_step_is_slow_from_a_quarter_above_the_expected(ratio: float, slow: bool) -> None:
-    words = " ".join(why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None))
-    assert ("slow. Check" in words) is slow
-
-
 def test_the_tokens_of_a_step_are_the_mean_of_the_repeats_that_say_them() -> None:
     runs = [
         BenchmarkRun(file="f", format="test", k=2, acceptance=accepted)
@@ -275,12 +248,6 @@ def test_loads_of_different_verdicts_are_mixed(alone: float, many: float, verdic
     about = {"acceptance": Acceptance(length=2.4), "k": 2}
     on = [run_of(1, alone, **about), run_of(8, many, **about)]
     assert judge_ab(off, on, setting(off, on, {})).verdict == verdict
-
-
-@pytest.mark.parametrize(("ratio", "fast"), [(0.81, False), (0.79, True)])
-def test_a_step_is_fast_where_it_takes_a_fifth_less_than_expected(ratio: float, fast: bool) -> None:
-    (words,) = why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None)
-    assert ("faster than expected" in words) is fast
 
 
 @pytest.mark.parametrize(("speed", "advice"), [(85.0, "k="), (20.0, "turn speculation off")])

@@ -209,14 +209,9 @@ def edit(text: str, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("k: ", "k: 0", "a gain without drafts"),
-        ("method: ", "method: none", "a gain without drafts"),
         ("accepted_length: ", "accepted_length: 9.0", "9 tokens per step, where k = 2 allows 3"),
-        ("accepted_length: ", "accepted_length: 1.5", "where the rates by position make 2.38"),
-        ("log: ", "log: 3.0", "a gain of 20.1 in tpot, where k = 2 makes at most 3 tokens a step"),
         ("tpot: 20", "tpot: 200.0", "194.5 tok/s, where 4 requests of 200 ms a token make 20"),
         ("concurrency: ", "concurrency: 4e6", "less than or equal to 100000"),
-        ("date: ", "date: '2091-01-01'", "lies ahead"),
         ("date: ", "date: soon", "runs.0.date"),
         ("engine: ", "engine: foo", "no predicted engine is called 'foo'"),
         ("model: ", "model: nosuch", "unknown model 'nosuch'"),
@@ -305,21 +300,6 @@ def test_every_load_of_a_file_and_every_k_beside_one_baseline_is_kept(own_folder
         status, said = call("calibrate", *sweep, *SETTING, "--k", "2")
         assert status == 0 and "2 runs added" in said and "2 in total" in said, (again, said)
     assert len({run.concurrency for run in machines.load("spark").runs}) == 2
-    first, longer = (
-        machines.MachineRun(date="2026-11-20", model="m", engine="vllm", method="mtp", k=k,
-                            gains={"tpot": machines.MetricGain(log=0.1, sd=0.05)},
-                            inputs_sha256=("0" * 64, sha))
-        for k, sha in ((2, "1" * 64), (3, "2" * 64))
-    )  # fmt: skip
-    plain = machines.MachineRun(
-        date="2026-11-20", model="m", engine="vllm", inputs_sha256=("0" * 64,)
-    )
-    both = machines.Machine(name="m", hardware="gb10", runs=(plain,))
-    for run in (first, longer):
-        both = machines.with_runs(both, [run])
-    assert both.runs == (first, longer), "the baseline alone is part of the first by now"
-    named = first.model_copy(update={"model": "n"})
-    assert machines.with_runs(both, [named]).runs == (longer, named), "the same files again"
 
 
 def test_a_run_with_drafts_is_no_baseline(own_folder: Path) -> None:
