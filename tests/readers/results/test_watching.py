@@ -1,22 +1,24 @@
-"""What is advised to a running server, what explains an A/B, and which own runs cannot be or are
-replaced: watching.yaml, by hand.
+"""What is advised to a running server, what explains an A/B, which own runs cannot be or are
+replaced, and how far they reach: watching.yaml, by hand.
 """
 
 from contextlib import nullcontext
-from math import log
+from math import exp, log
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from advisor.advice.own_runs import ab_reasons
+from advisor.advice.own_runs import ab_reasons, machine
 from advisor.advice.own_runs.calibration import _check_bandwidth, runs_of
-from advisor.advice.own_runs.machine import MachineRun, _replaces
+from advisor.advice.own_runs.machine import Machine, MachineRun, _replaces
 from advisor.advice.own_runs.setting import setting
 from advisor.advice.own_runs.watching import Traffic, _choose, advise
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.prediction import calibrated, own_runs
 from advisor.readers.results import arms
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.readers.server import ServerInfo
@@ -112,3 +114,87 @@ def test_a_run_of_the_same_files_replaces_what_they_gave_before(
         for names, row in ((files, fields), (old, before))
     )
     assert _replaces(new, known) is replaced
+
+
+def test_a_machine_holds_two_hundred_runs() -> None:
+    run = run_with({})
+    full = Machine(name="m", hardware="gb10", runs=(run,) * 199)
+    assert len(machine.with_runs(full, [run]).runs) == 200
+    with pytest.raises(AdvisorError, match="would have more than 200 runs: start another one"):
+        machine.with_runs(full, [run, run])
+
+
+def test_a_run_is_told_to_the_prediction_as_it_was_measured() -> None:
+    about = {"gains": {"tpot": {"log": 0.2, "sd": 0.1}}, "baseline": {"tpot": 20.0, "ttft": 9.0},
+             "baseline_sd": {"tpot": 0.3}, "accepted_by_position": [0.8, 0.6, 0.4, 0.2],
+             "plan": {"tp": 2, "max_num_seqs": 8}, "concurrency": 7}  # fmt: skip
+    plain = run_with({"method": "none", "k": 0, "gpus": 1})
+    made, bare = Machine(
+        name="m", hardware="gb10", gpus=4, runs=(run_with(about), plain)
+    ).own_runs()
+    assert (made.gpus, made.k, made.method, made.concurrency) == (4, 3, "mtp", 7)
+    assert made.plan == (("max_num_seqs", 8), ("tp", 2)) and made.gains == (("tpot", 0.2, 0.1),)
+    assert made.baseline == (("tpot", 20.0, 0.3), ("ttft", 9.0, 0.0))
+    assert made.accepted_length == pytest.approx(2.8), "of the three that were drafted"
+    assert (bare.gpus, bare.k, bare.method, bare.accepted_length) == (1, 1, "mtp", None)
+
+
+@pytest.mark.parametrize(("asked", "off", "on", "expected", "k"), BY_HAND["settings"])
+def test_options_and_files_make_one_question(
+    asked: dict[str, Any], off: dict[str, Any], on: dict[str, Any], expected: Any, k: int | None
+) -> None:
+    made = setting(arm(off), arm(on), asked)
+    assert made.k == k
+    if isinstance(expected, str):
+        assert made.request is None and expected in made.problem
+    else:
+        assert made.request == Request(**expected) and made.problem == ""
+        assert made.stated == {*expected} - {"method"}
+
+
+KERNEL = own_runs.Kernel(0.5, 0.4, 0.3, 0.2, 1.0, *((log(2),) * n for n in (6, 9, 4)))
+
+
+@pytest.mark.parametrize(("apart", "first", "accepted", "rest"), BY_HAND["covariance"])
+def test_how_much_two_places_have_in_common(
+    apart: dict[str, float], first: list[int], accepted: float, rest: float
+) -> None:
+    where = np.zeros((2, 10))
+    where[:, own_runs.FIRST] = first
+    for name, by in apart.items():
+        where[1, getattr(own_runs, name)] += by
+    a, b = (
+        own_runs.Places(where[i : i + 1], np.array([left]), np.array([sd]))
+        for i, (left, sd) in enumerate(((0.04, 0.2), (0.09, 0.3)))
+    )
+    gap = own_runs.distances(a.where, b.where)
+    made = own_runs.covariance(gap, a, b, KERNEL)
+    assert [float(part[0, 0]) for part in made] == pytest.approx([accepted, rest], rel=1e-4)
+    held = own_runs.covariance(gap, a, b, KERNEL, (np.array([0.1]), np.array([0.2])))
+    near = 0.5 ** sum(by if name in ("STREAMS", "CONTEXT", "LOG_K") else 1
+                      for name, by in apart.items())  # fmt: skip
+    assert float(held.rest[0, 0]) == pytest.approx(rest + 0.02 * near, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("column", "near"), [(None, 1.0), ("STREAMS", exp(-0.5)), ("CONTEXT", exp(-0.5)),
+                         ("LOG_K", 1.0), ("MODEL", exp(-2)), ("QUANT", exp(-2)),
+                         ("ENGINE", exp(-2)), ("WHOLE", 1.0)],
+)  # fmt: skip
+def test_a_level_is_measured_over_computed_and_fades(column: str | None, near: float) -> None:
+    """Of a run at a spread of 0.2: 1 / 1.04 of its log, and less further off."""
+    there = np.zeros((1, 10))
+    if column:
+        there[0, getattr(own_runs, column)] = 1
+    run = SimpleNamespace(baseline=(("output_tok_s", 90.0, 0.2),))
+    own: Any = SimpleNamespace(runs=[run, SimpleNamespace(baseline=())], busy=[1.5])
+    here, ran = (
+        SimpleNamespace(places=lambda name, at=at: SimpleNamespace(where=at),
+                        baselines={"output_tok_s": np.array([120.0, 1.0])})
+        for at in (there, np.zeros((2, 10)))
+    )  # fmt: skip
+    level = calibrated._level(own, "output_tok_s", here, ran, 0)
+    weight = near / 1.04
+    assert [float(part[0]) for part in level] == pytest.approx(
+        [weight * log(90 / 1.5 / 120), weight * near, weight * 0.2]
+    )
