@@ -5,6 +5,7 @@ from statistics import NormalDist
 import pytest
 
 from advisor.domain import normal
+from advisor.domain.paths import user_dirs
 from advisor.domain.spelling import letters_apart, nearest
 from advisor.domain.versions import before
 
@@ -59,3 +60,20 @@ def test_quantile_and_its_inverse(share: float) -> None:
     z = normal.quantile(share)
     assert z == pytest.approx(NormalDist().inv_cdf(share), abs=1e-12)
     assert normal.cdf(z) == pytest.approx(share, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "folders"),
+    [
+        ({"ADVISOR_KNOWLEDGE": "/a::/b", "XDG_CONFIG_HOME": "/x"}, ("/a", "/b")),
+        ({"ADVISOR_KNOWLEDGE": "", "XDG_CONFIG_HOME": "/x"}, ("/x/advisor",)),
+        ({"XDG_CONFIG_HOME": "", "HOME": "/home/me"}, ("/home/me/.config/advisor",)),
+    ],
+)
+def test_facts_of_the_user_lie_where_the_environment_says(
+    given: dict[str, str], folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ADVISOR_KNOWLEDGE", raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert user_dirs() == folders

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import string
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def test_long_values_lose_their_middle() -> None:
     long = printable("a" * 115_000 + "z")
     assert len(long) == LIMIT and long.startswith("aaa") and long.endswith("z") and " ... " in long
     assert cut("abc", 3) == "abc" and len(cut("a" * 100, 10)) == 10
+    assert cut(string.ascii_lowercase, 20) == "abcdefghij ... vwxyz"  # two thirds before the gap
 
 
 @settings(max_examples=50)

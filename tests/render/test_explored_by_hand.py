@@ -62,7 +62,7 @@ LOADS = (
     load(64, point(1, 0.75, predictable=False), point(2, 0.5), best_method="mtp", best_k=1,
          decision="off"),
     load(200, decision="off"),
-    load(256, refusal="no memory is left", points=()),
+    load(256, refusal="no memory is left", points=(), decision=None),
 )  # fmt: skip
 FALLS = BreakEven(axis="concurrency", setting=(), method="mtp", k=2, quantile="p50", at=18.37,
                   direction="falls")  # fmt: skip

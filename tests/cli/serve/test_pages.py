@@ -14,11 +14,12 @@ from cli_run import run
 from effort import ordinary_files, processor_seconds
 from starlette.testclient import TestClient
 
-from advisor.cli.serve import answers, pages
+from advisor.cli.serve import answers, curve, pages
 from advisor.cli.serve.answers import AnswerCache
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.question import question_from
 from advisor.rules.registry import index as rule_index
+from tests.render.test_explored_by_hand import SWEEP
 
 FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
 
@@ -396,3 +397,25 @@ def test_a_page_and_a_change_take_little_of_the_processor(page: TestClient) -> N
     change = median(seconds(f"/part/answer?hw=gb10&concurrency={load}") for load in range(33, 38))
     print(f"page {1e3 * whole:.0f} ms, change {1e3 * change:.0f} ms of the processor")
     assert ordinary_files(whole) < 250 and ordinary_files(change) < 50
+
+
+def test_a_drawing_by_hand() -> None:
+    """Axes of 590 x 264 behind margins of 58 and 16; labels 13 apart, above the lower end."""
+    box = curve.WIDE
+    assert (box.x(4, 1, 16), box.x(5, 5, 5)) == (353, 353)
+    assert (box.y(1, 0.5, 2), box.y(9, 0.5, 2)) == (148, 16)
+    dot = {"x": 4, "y": 1.2, "text": "MTP, k = 7, adaptive at 4 requests: 1.20× (0.90 to 1.50)"}
+    line = {"k": 7, "label": "k = 7 a", "shade": 6, "path": "4,1.2", "end": (4, 1.2)}
+    made = curve._line(("mtp", 7, True), [(4, 0.9, 1.2, 1.5)], lambda load, gain: (load, gain))
+    assert made == line | {"label_y": 1.2, "dots": [dot]}
+    lines = [{"label_y": y} for y in (100, 90, 279, 278)]
+    curve._spread(lines, box)
+    assert [one["label_y"] for one in lines] == [103, 90, 280, 267]
+    assert curve._ticks(0.4, 5.0) == [0.6, 0.8, 1.0, 1.25, 1.75, 2.5, 4.0]
+    rows = [(row["load"], row["answer"], *row["gains"]) for row in curve.table(SWEEP)]
+    assert rows == [
+        ("4", "on, k = 0", "1.20× (1.08 to 1.44)", "1.50× (1.35 to 1.80)"),
+        ("16", "measure first", "1.25× (1.12 to 1.50)", "1.10× (0.99 to 1.32)"),
+        ("64", "off", "0.75× (0.68 to 0.90)", "0.50× (0.45 to 0.60)"),
+        ("200", "off", "–", "–"), ("256", "no memory is left", "–", "–"),
+    ]  # fmt: skip

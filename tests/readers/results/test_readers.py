@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from advisor.cli.app import cli
 from advisor.readers.results import exposition
 from advisor.readers.results.document import MAX_DEPTH, Document, Unreadable, load, parse
-from advisor.readers.results.fields import number_at
+from advisor.readers.results.fields import in_our_unit, number_at
 from advisor.readers.results.formats import read_document, read_results, readers_of
 from advisor.readers.results.run import BenchmarkRun
 from tests.tables import load_yaml
@@ -232,6 +232,16 @@ def test_impossible_values_are_named() -> None:
 def test_a_number_is_the_first_of_its_places_that_has_one(row: object, value: object) -> None:
     assert number_at(row, ("new > rate", "old")) == value
     assert number_at(row, ("new > rate", "old"), 1e3) == (value and value * 1e3)
+
+
+@pytest.mark.parametrize(
+    ("unit", "ours"),
+    [("s", 2000.0), ("SEC", 2000.0), ("s/token", 2000.0), ("ms", 2.0), ("ms/token", 2.0),
+     ("us", 0.002), ("ns", 2e-6), ("%", 0.02), ("percent", 0.02), ("x", 6.0), (None, 6.0)],
+)  # fmt: skip
+def test_a_unit_is_ours_after_its_factor(unit: str | None, ours: float) -> None:
+    row = {"unit": unit, "avg": 2, "name": "n", "is_new": True}
+    assert in_our_unit(row, "unit", 3.0) == row | {"avg": pytest.approx(ours)}
 
 
 def _leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
