@@ -66,5 +66,6 @@ def tables_under(text: str, head: re.Pattern[str]) -> Iterator[tuple[str, list[d
         rows = (
             [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
             for line in below.splitlines()
+            if line.strip(" |:->")
         )
         yield below, [dict(zip(columns, r, strict=True)) for r in rows if len(r) == len(columns)]

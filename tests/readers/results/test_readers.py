@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -47,20 +48,46 @@ def flat(value: object, path: str = "") -> dict[str, object]:
     return {k: v for name, item in rows for k, v in flat(item, f"{path} {name}").items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "stated"),
-    [pair for row in load_yaml(Path(__file__).with_name("figures.yaml")) for pair in row.items()],
-)
-def test_a_run_is_what_its_file_states_within_a_tenth_of_a_percent(
-    name: str, stated: dict[str, object]
-) -> None:
-    run = one(name, str(stated.get("part", "")))
-    found = run.model_dump(exclude_defaults=True, exclude={"file", "sha256"})
+def as_stated(run: BenchmarkRun, stated: dict[str, object]) -> bool:
+    """Whether a run is all that was stated, to a tenth of a percent, and nothing more."""
+    found = flat(run.model_dump(exclude_defaults=True, exclude={"file", "sha256"}))
     expected = {
         path: value if isinstance(value, str) else pytest.approx(value, rel=1e-3)
-        for path, value in flat(stated).items()
+        for path, value in flat({k: v for k, v in stated.items() if v is not None}).items()
     }
-    assert flat(found) == expected
+    assert found == expected
+    return True
+
+
+BY_HAND = load_yaml(Path(__file__).with_name("figures.yaml"))
+
+
+@pytest.mark.parametrize(("name", "stated"), [p for row in BY_HAND["files"] for p in row.items()])
+def test_a_run_is_what_its_file_states(name: str, stated: dict[str, object]) -> None:
+    assert as_stated(one(name, str(stated.get("part", ""))), stated)
+
+
+@pytest.mark.parametrize("case", BY_HAND["texts"])
+def test_a_small_text_is_what_it_states(case: dict[str, Any]) -> None:
+    runs = read_document(parse("a", case["text"].encode()))
+    assert all(as_stated(*pair) for pair in zip(runs, case["runs"], strict=True))
+
+
+def test_replicas_are_added_up_and_shares_are_their_mean() -> None:
+    first, second = (
+        exposition.Scrape("vllm", "m", {"drafts": n}, {"kv_usage": share, "accept_length": 2 * n,
+                          "running": n}, {"ttft": (2 * n, n)}, (n,) * places, (f"r{n:.0f}",))
+        for n, share, places in ((1.0, 0.2, 1), (2.0, 0.6, 2))
+    )  # fmt: skip
+    both = exposition.together([first, second])
+    assert (both.counters, both.positions) == ({"drafts": 3.0}, (3.0, 2.0))
+    assert both.gauges == pytest.approx({"kv_usage": 0.4, "accept_length": 3.0, "running": 3.0})
+    assert (both.sums, both.replicas) == ({"ttft": (6.0, 3.0)}, ("r1", "r2"))
+    for other in (second._replace(model="n"), second._replace(engine="sglang")):
+        with pytest.raises(Unreadable, match="the replicas run different engines or models"):
+            exposition.together([first, other])
+    with pytest.raises(Unreadable, match=r"of different replicas, .*\(r1; then r2\): read each"):
+        exposition.between(first, second)
 
 
 @pytest.mark.parametrize(
