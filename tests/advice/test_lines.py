@@ -245,18 +245,3 @@ def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
     limit = f"compared with {terms['requests_base']:.0f} at once in both runs"
     assert limit in (text := " ".join(advice_text(made).split()))
     assert (f"this launch runs {made.plan.max_num_seqs}: " in text) == (made.decision != "on")
-
-
-@pytest.mark.parametrize(
-    ("hardware", "k"), [("gb10", 2), ("h100", 3), ("rtx3090", 1), ("strix-halo", 2)]
-)
-def test_more_acceptance_never_turns_on_into_off(hardware: str, k: int) -> None:
-    lengths = [1.0 + k * share / 8 for share in range(9)]
-    told = [
-        ask(hardware=hardware, concurrency=4, acceptance_length=length, acceptance_k=k)
-        for length in lengths
-    ]
-    orders = [ORDER[advice.decision] for advice in told if advice is not None]
-    assert len(orders) == len(lengths)
-    assert orders == sorted(orders), list(zip(lengths, orders, strict=True))
-    assert orders[0] == 0, "no draft is accepted"

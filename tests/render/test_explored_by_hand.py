@@ -96,6 +96,8 @@ def test_a_sweep_is_told_with_its_curves_loads_and_ranges(name: str) -> None:
 
 def test_a_chart_is_described_by_its_ends_and_crossings() -> None:
     (chart,) = charts(SWEEP)
+    ends = [(curve.low[0], curve.low[2], curve.high[0], curve.high[2]) for curve in chart.curves]
+    assert ends == [pytest.approx(row) for row in ((8, -32.5, 44, -10), (35, -55, 80, -40))]
     assert chart.description == " ".join(TEXTS["chart"].split())
     assert [(m.x, round(m.gain, 1), m.k) for m in chart.measured] == [(16.0, 24.2, 2)]
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from advisor.advice.explore.compare import compare, compare_over
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Rate, Within
+from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import why_not
 from advisor.advice.explore.within import MOST, objectives, price, users_within
 from advisor.advice.recommend import recommend
@@ -17,7 +17,7 @@ from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
-from advisor.render.explore.compare import _users, comparison_text
+from advisor.render.explore.compare import comparison_text
 from advisor.render.layout import Paper, within_lines
 from advisor.render.objects import named_schema
 from tests.tables import spread
@@ -213,17 +213,6 @@ def test_users_are_those_served(hardware: str, gpus: int, engine: str, limits: s
         )
         assert all((one.likely, one.likely_bound) == (24, "slots") for one in few)
         assert "24 users" in "\n".join(within_lines(few, Paper(width=80)))
-
-
-def test_the_most_users_with_ninety_percent_are_said_in_a_sentence() -> None:
-    rows = [(0, 155, 79), (1, 169, 98), (3, 100, 85)]
-    within = [
-        Within(method="mtp" if k else "none", k=k, likely=likely, p=0.5, sure=sure)
-        for k, likely, sure in rows
-    ]
-    last = within_lines(within, Paper(width=80))[-1]
-    assert last == "- k=1 serves 98 users with 90 %, none 79, k=3 85."
-    assert _users(within) == "169 with k=1 (P 0.50), 155 without" and _users([]) == "-"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from cli_run import run
 from click.testing import CliRunner
 
 from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
-from advisor.advice.explore.mix_plan import MixPlan, plan_mix
+from advisor.advice.explore.mix_plan import plan_mix
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.plan import mix_plan_json, plan_text
-from advisor.render.layout import Paper, number
+from advisor.render.layout import Paper
 from advisor.render.objects import named_schema
 from tests.tables import fields, spread
 
@@ -89,23 +89,6 @@ def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: WorkMix) -> Non
     text = plan_text(made)
     assert max(map(len, text.splitlines())) <= 80
     assert plan_text(made, Paper(unicode=False)).isascii()
-
-
-@pytest.fixture(scope="module")
-def spark() -> MixPlan:
-    return plan_mix(read_mix((EXAMPLES / "plan-gb10" / "mix.yaml").read_text()))
-
-
-def test_a_first_token_that_cannot_be_told_has_no_figure(spark: MixPlan) -> None:
-    made = spark
-    seen = [one for layout in made.layouts for one in layout.results]
-    told = {one.ttft_predictable for one in seen}
-    assert told == {True, False} and plan_text(made, Paper(width=200)).splitlines()[4] == (
-        "NVIDIA GB10 (DGX Spark), qwen3.6-35b-a3b fp8, vllm 0.32.0. "
-        "chat: 2,048 + 256 tokens; documents: 8,192 + 256 tokens."
-    )
-    for one in seen:
-        assert (number(one.ttft_ms) in plan_text(made)) == one.ttft_predictable
 
 
 @pytest.mark.parametrize(("gpus", "words"), [(1, "GPU of its own"), (2, "%")])
