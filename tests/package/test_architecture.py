@@ -228,3 +228,19 @@ def test_no_stage_parses_a_sentence() -> None:
         for line in parsed_sentences(path.read_text(encoding="utf-8"))
     }
     assert lines == set()
+
+
+PRINTS = ("click.echo", "click.secho", "print", "sys.stdout.write", "sys.stderr.write")
+
+
+def test_commands_print_through_one_door() -> None:
+    """`say` alone prints: who adds a command cannot forget to escape."""
+    found = [
+        (path.name, ast.unparse(node.args[0]))
+        for path in sorted((PACKAGE / "cli").rglob("*.py"))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in PRINTS
+    ]
+    # a filter's output: the bytes of the file itself
+    filtered = "read.source.bom + change.text.encode(read.source.encoding)"
+    assert found == [("base.py", "shown"), ("validate.py", filtered)]
