@@ -305,20 +305,6 @@ def test_an_engine_on_which_nothing_may_speculate_is_not_named() -> None:
     assert lines and not [line for line in lines if "sglang" in line]
 
 
-def test_gemmas_assistant_runs_in_sglang_too() -> None:
-    """As NEXTN with the assistant as draft model, which SGLang turns into FROZEN_KV_MTP by itself
-    (sgl-project/sglang#24436).
-    """
-    made = recommend(hardware="rtx-pro-6000", model="gemma-4-31b", engine="sglang")
-    words = list(made.launch_on.argv)
-    assert words[words.index("--speculative-algorithm") + 1] == "NEXTN"
-    assert (
-        words[words.index("--speculative-draft-model-path") + 1]
-        == "google/gemma-4-31B-it-assistant"
-    )
-    assert not [finding for finding in made.findings if finding.severity == "error"]
-
-
 def releases(engine: str, since: str) -> list[str]:
     """The first release that loads a drafter, and the newest."""
     found = [
@@ -374,14 +360,6 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, named)
 
 
-def test_a_fork_that_is_read_as_another_engine_is_said() -> None:
-    made = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="ik_llama.cpp")
-    assert made.plan.engine == "llama-server"
-    assert any(field == "engine" and "ik_llama.cpp" in why for field, _, why in made.facts.defaults)
-    plain = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="llama.cpp")
-    assert not any(field == "engine" for field, _, _ in plain.facts.defaults)
-
-
 @pytest.mark.parametrize(
     ("asked", "method", "repository"),
     [  # each stands in the README that lists them (z-lab/dflash)
@@ -402,32 +380,6 @@ def test_a_fork_that_is_read_as_another_engine_is_said() -> None:
 def test_published_drafters_are_proposed(asked: str, method: str, repository: str) -> None:
     candidate = recommend(**fields(asked)).candidate
     assert (candidate.method, candidate.draft_model) == (method, repository)
-
-
-@pytest.mark.parametrize(("card", "backend"), [("b200", "FLASH_ATTN"), ("mi355x", "TRITON_ATTN")])
-def test_a_drafter_gets_the_attention_that_starts_on_a_card(card: str, backend: str) -> None:
-    """FlashInfer refuses the 64 heads of MiniMax-M3's at pages of 128 (InferenceX#1742), ROCm has
-    no FLASH_ATTN (recipes#740); vLLM 0.30 finds the page of 128 for no launch that names none.
-    """
-    launch = recommend(engine="vllm", model="minimax-m3", hardware=card, gpus=8).launch
-    assert f'"attention_backend":"{backend}"' in launch.text
-    assert "--block-size 128" in launch.text
-
-
-@pytest.mark.parametrize(("engine", "first"), [("vllm", None), ("sglang", "eagle3")])
-def test_a_drafter_with_which_users_saw_no_gain_is_proposed_only_if_asked_for(
-    engine: str, first: str | None
-) -> None:
-    """GB10 and RTX PRO 6000, SGLang: none with this one (z-lab/dflash #30)."""
-    unasked = recommend(engine=engine, model="qwen3-coder-30b-a3b").candidate
-    assert (unasked.method if unasked else None) == first
-
-
-def test_the_answer_names_the_drafter_with_which_users_saw_no_gain() -> None:
-    advice = recommend(engine="vllm", model="qwen3-coder-30b-a3b")
-    text = " ".join(reason.text for reason in advice.reasons)
-    assert "no drafter is known" not in text
-    assert "users saw no gain with z-lab/Qwen3-Coder-30B-A3B-DFlash: --method dflash" in text
 
 
 @pytest.mark.parametrize(("release", "head"), [("0.5.21", None), ("0.5.23", "--enable-dp-lm-head")])

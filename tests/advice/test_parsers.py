@@ -78,11 +78,6 @@ def test_a_model_that_does_not_think_gets_no_parser(model: str, quant: str | Non
     assert THOUGHTS not in made.launch.argv and TOOLS in made.launch.argv
 
 
-def test_a_hybrid_of_both_keeps_it() -> None:
-    made = recommend(hardware="h100", model="qwen3-32b", engine="vllm", what_if=False)
-    assert THOUGHTS in made.launch.argv
-
-
 @pytest.mark.parametrize(
     ("model", "mode"), [("deepseek-v3.2", "deepseek_v32"), ("deepseek-v4-flash", "deepseek_v4")]
 )

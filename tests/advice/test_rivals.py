@@ -87,12 +87,6 @@ def test_a_method_asked_for_gets_its_launch(asked: dict[str, Any], words: dict[s
     assert told == (asked["method"] == "suffix")  # vllm/config/speculative.py of 0.33.0
 
 
-def test_a_form_that_the_engine_lacks_is_refused_in_words() -> None:
-    advice = recommend(hardware="h200", model="qwen3-8b", engine="sglang", method="suffix")
-    assert advice.candidate is None
-    assert "suffix decoding is known of vllm alone" in advice.reasons[0].text
-
-
 def test_a_drafter_inside_belongs_to_a_checkpoint() -> None:
     """0731 carries DSpark and no MTP head, NVIDIA's copy the head and no DSpark (the recipe)."""
     asked = {"hardware": "b300", "gpus": 4, "model": "deepseek-v4-flash", "engine": "vllm"}
