@@ -48,7 +48,7 @@ def flat(value: object, path: str = "") -> dict[str, object]:
     return {k: v for name, item in rows for k, v in flat(item, f"{path} {name}").items()}
 
 
-def as_stated(run: BenchmarkRun, stated: dict[str, object]) -> bool:
+def is_all_of(run: BenchmarkRun, stated: dict[str, object]) -> bool:
     """Whether a run is all that was stated, to a tenth of a percent, and nothing more."""
     found = flat(run.model_dump(exclude_defaults=True, exclude={"file", "sha256"}))
     expected = {
@@ -64,13 +64,13 @@ BY_HAND = load_yaml(Path(__file__).with_name("figures.yaml"))
 
 @pytest.mark.parametrize(("name", "stated"), [p for row in BY_HAND["files"] for p in row.items()])
 def test_a_run_is_what_its_file_states(name: str, stated: dict[str, object]) -> None:
-    assert as_stated(one(name, str(stated.get("part", ""))), stated)
+    assert is_all_of(one(name, str(stated.get("part", ""))), stated)
 
 
 @pytest.mark.parametrize("case", BY_HAND["texts"])
 def test_a_small_text_is_what_it_states(case: dict[str, Any]) -> None:
     runs = read_document(parse("a", case["text"].encode()))
-    assert all(as_stated(*pair) for pair in zip(runs, case["runs"], strict=True))
+    assert all(is_all_of(*pair) for pair in zip(runs, case["runs"], strict=True))
 
 
 def test_replicas_are_added_up_and_shares_are_their_mean() -> None:
