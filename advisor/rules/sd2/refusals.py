@@ -10,10 +10,6 @@ from advisor.rules.kit.case import capability, k_words, number, rows
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.releases import between, release, version_label
 
-FLAGS = (
-    *("--grammar", "--grammar-file", "--json-schema", "--json-schema-file"),
-    *("--grammar-backend", "--structured-outputs-config"),
-)
 ROW = table("compatibility")["wrong_tool_parsers"]
 ROWS = rows("compatibility", "speculation_beside")
 PAIRS = table("compatibility")["option_pairs"]
@@ -44,30 +40,6 @@ def mtp_tool_call_streaming(case: Case) -> Hits:
         severity="warning" if case.facts.workload == "agent" else None,
         fix="Test streamed tool calls; otherwise disable streaming, or MTP, for tool calls.",
     )
-
-
-@rule("SD218", "info")
-@when(methods="mtp", options=FLAGS)
-def mtp_structured_output(case: Case) -> Hits:
-    """Grammar-bound output together with MTP.
-
-    Why: reports of mid-2026: scheduler crashes, rejected tokens, wedged tool calls.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
-        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
-    Sources: sgl-project/sglang#28407; vllm-project/vllm#46249; Tanguille/cluster@e6803ff86
-    """
-    place = case.flag(*FLAGS)
-    if place is not None and place.value != "none":
-        yield Hit(
-            f"{place.raw} with MTP: crashes and rejected tokens were reported in mid-2026; test "
-            f"it under load",
-            flag=place,
-            fix="Use a release of autumn 2026 or later, or switch MTP off for grammar-bound "
-            "requests.",
-            conflicts=("vllm#46249 was not reproduced on a later release",),
-        )
 
 
 @rule("SD219", "warning", "vllm sglang", data="compatibility.wrong_tool_parsers")
@@ -123,12 +95,11 @@ def speculation_beside(case: Case) -> Hits:
 def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
     """Whether the engine, the method, the model and what stands beside the option are the row's."""
     facts, plan = case.facts, case.plan
-    engine = "llama-server" if plan.engine == "ik_llama.cpp" else plan.engine
     model = facts.model.id if facts.model else (plan.model or "").rpartition("/")[2].lower()
     vendor = facts.hardware.vendor if facts.hardware else ""
     extra = {name for name, value in plan.extra if value != "false"}
     return (
-        row["engine"] == engine
+        plan.engine in row["engine"].split()
         and plan.method not in row.get("but", ())
         and plan.method in row.get("methods", (plan.method,))
         and any(model.startswith(name) for name in row.get("models", ("",)))

@@ -11,21 +11,6 @@ SIXTEEN = ("", "auto", "bfloat16", "float16")
 KV, BACKEND = "--kv-cache-dtype", "--attention-backend"
 
 
-@rule("SD220", "error", "vllm", defect="vllm-turboquant-mtp", at=KV)
-@when(speculative=True)
-def turboquant_mtp(case: Case) -> Hits:
-    """TurboQuant KV cache together with speculation.
-
-    Why: the verification of several tokens at once reads wrong values: lost needles and garbage.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --kv-cache-dtype turboquant_4bit_nc
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (version=0.25.1): without --kv-cache-dtype turboquant_4bit_nc
-    """
-    if (case.plan.kv_cache_dtype or "").startswith(("turboquant", "tq")):
-        text = f"KV cache {case.plan.kv_cache_dtype} with speculation gives wrong output"
-        yield Hit(text, fix="Use one of the two, not both.")
-
-
 @rule("SD222", "warning", "vllm", defect="vllm-fp8kv-disables-prefix-caching", unsure="silent")
 @when(options=KV, parts="hybrid")
 def fp8_kv_prefix_caching(case: Case) -> Hits:

@@ -4,7 +4,6 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import k_words
 from advisor.rules.kit.fixes import caching_off_fix, rename_fix
-from advisor.rules.kit.flags import spec_keys
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 
 PIPELINE = "vllm-mtp-pipeline-parallel"
@@ -124,19 +123,3 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
         flag=place,
         fix=fix,
     )
-
-
-@rule("SD250", "error", "vllm", at="--async-scheduling --speculative-config")
-@when(speculative=True, options="--speculative-config", parts="plan.async_scheduling")
-def async_padded_drafter(case: Case) -> Hits:
-    """Asynchronous scheduling together with disable_padded_drafter_batch.
-
-    Why: the server refuses to start; without the explicit flag it falls back by itself.
-    Bad: vllm serve Qwen/Qwen3.6-27B --async-scheduling --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
-    Good: without --async-scheduling
-    Sources: vllm 0.19.1 and 0.33.0 vllm/config/vllm.py
-    """
-    key = "disable_padded_drafter_batch"
-    if spec_keys(case)[1].get(key) is True:
-        yield Hit(f"--async-scheduling and {key} exclude each other", fix="Remove one of them.")

@@ -185,3 +185,25 @@ def unified_memory_overcommit(case: Case) -> Hits:
             flag=place,
             fix=set_fix(case, place, f"{limit:g}", f"Set it to {limit:g} or less."),
         )
+
+
+@rule("SD309", "warning", "vllm", data="memory.gdn_prefill_gpu_memory_gb", at="--max-model-len")
+@when(needs="hardware model", parts="hybrid")
+def gdn_prefill_oom(case: Case) -> Hits:
+    """Long prompts of a hybrid (GDN) model on one small card under vLLM.
+
+    Why: the GDN prefill keeps 500 MiB of live tensors: a request of 50,000 tokens fails.
+    Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2
+    Good (hw=rtx3090): with --max-model-len 32768 for --max-model-len 131072
+    """
+    small, least = (number("memory", f"gdn_prefill_{x}") for x in ("gpu_memory_gb", "ctx_tokens"))
+    longest = max(case.facts.ctx_tokens or 0, case.plan.max_model_len or 0)
+    memory = case.facts.hardware.memory_gb if case.facts.hardware else None
+    one = case.plan.tp * case.plan.pp == 1 and not unknown_sizes(case)
+    if memory is not None and memory.value <= small and longest >= least and one:
+        yield Hit(
+            f"prompts of up to {longest:,} tokens on one {case.hardware_name} "
+            f"({memory.value:g} GB): the GDN prefill of vLLM ran out of memory there beyond about "
+            f"{least:,.0f} tokens",
+            fix="Use --max-num-batched-tokens 2048, TP 2, a shorter context, or llama-server.",
+        )

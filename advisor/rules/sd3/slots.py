@@ -111,6 +111,27 @@ def slots_far_from_load(case: Case) -> Hits:
         )
 
 
+@rule("SD428", "info", "llama-server", at="--parallel")
+@when(options="--parallel", needs="concurrency")
+def slots_apart(case: Case) -> Hits:
+    """More llama-server slots than requests, each slot with a KV buffer of its own.
+
+    Why: a batch whose busy slots are not neighbours is cut into passes of neighbours.
+    Bad (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 16
+    Good (concurrency=4): with --parallel 4 for --parallel 16
+    Sources: ggml-org/llama.cpp#25840; llama.cpp b11312: llama_batch_allocr::split_equal;
+        bench-h100-llama-b11312: slots side by side and one apart; bench-h100-llama-places: one to
+        four groups of slots
+    """
+    running, slots = streams(case) or 0, case.plan.max_num_seqs or 0
+    if 2 <= running < slots and not case.has_switch("--kv-unified"):
+        yield Hit(
+            f"{running} requests on {slots} slots: where their slots are not neighbours, a step is "
+            "several passes, 1.2 to 4.6 times as long on an H100",
+            fix=f"Use --parallel {running}, or add --kv-unified (-c is then shared).",
+        )
+
+
 @rule("SD316", "error", "vllm llama-server")
 def batch_below_context(case: Case) -> Hits:
     """A batch budget smaller than the sequences of a step or, without chunks, than the context.
