@@ -8,11 +8,12 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import capability, k_words, number, rows
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
-from advisor.rules.kit.releases import between, release, version_label
+from advisor.rules.kit.releases import between, release, version_label, within
 
 ROW = table("compatibility")["wrong_tool_parsers"]
 ROWS = rows("compatibility", "speculation_beside")
 PAIRS = table("compatibility")["option_pairs"]
+STRICT = "VLLM_ENFORCE_STRICT_TOOL_CALLING"
 # options of SGLang whose number divides the ranks: what it counts, and the switch beside it
 DIVISORS = (
     ("--dp-size", "groups of data-parallel attention", "--enable-dp-attention"),
@@ -26,18 +27,21 @@ DIVISORS = (
 def mtp_tool_call_streaming(case: Case) -> Hits:
     """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
 
-    Why: the parser can see a whole call in one delta. A warning for agent work, else a note.
+    Why: the parser can see a whole call in one delta; the grammar of strict calls in 0.23.0
+    ended requests at a rejected draft. A warning then and for agent work, else a note.
     Bad (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder
     """
+    strict = (case.launch.env_value(STRICT) or "true").lower() in ("true", "1")
+    ends = strict and within(case, "0.23.0", "0.23.0") is True
     yield Hit(
         f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "
-        f"come out empty or malformed",
+        f"come out empty or malformed{', or end the request' if ends else ''}",
         flag=case.flag("--tool-call-parser"),
-        severity="warning" if case.facts.workload == "agent" else None,
+        severity="warning" if ends or case.facts.workload == "agent" else None,
         fix="Test streamed tool calls; otherwise disable streaming, or MTP, for tool calls.",
     )
 
@@ -85,7 +89,9 @@ def speculation_beside(case: Case) -> Hits:
             yield Hit(
                 row["text"],
                 flag=given,
-                severity="warning" if ends and known is None else row.get("severity"),
+                severity=row.get("unsure", "warning")
+                if ends and known is None
+                else row.get("severity"),
                 fix=row["fix"],
                 row=row,
                 versions=" ".join(ends),
@@ -106,6 +112,8 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
         and vendor in row.get("vendors", (vendor,))
         and capability(case) not in row.get("capabilities", ())
         and plan.attention_backend in row.get("backends", (plan.attention_backend,))
+        and plan.kv_cache_dtype in row.get("kv_types", (plan.kv_cache_dtype,))
+        and ("env" not in row or case.launch.env_value(row["env"][0]) == row["env"][1])
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())
         and ("beside" not in row or row["beside"] in extra or case.has_switch(row["beside"]))
         and ("absent" not in row or not case.has_switch(row["absent"]))
