@@ -79,10 +79,12 @@ def read_command(
                 return False
             _check_start(words, first, reading)
             end = next((n for n, word in enumerate(args) if word.text in _OPERATORS), len(args))
-            command = EngineCommand(engine, args[:end], whole(), begin, reading.form, around)
-            is_python = words[first - 1].text.startswith("llama_cpp")
-            command.fork = "llama-cpp-python" if is_python else None
-            reading.add(command)
+            if end < len(args) and reading.form in ("systemd", "quadlet", "compose", "kubernetes"):
+                said = f"no shell reads this: {args[end].text} reaches the server as an argument"
+                reading.slip(said, args[end].first() - 1, (args[-1].span() or (0, None))[1])
+            fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
+            about = (whole(), begin, reading.form, around, fork)
+            reading.add(EngineCommand(engine, args[:end], *about))
             return True
         script = _script_of(words, i) if name in SHELLS else None
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
@@ -152,9 +154,8 @@ _CONTAINER_CARE = frozenset(_CARE.split())
 
 def _starts_nothing(words: list[Mapped], i: int) -> bool:
     """A list item of prose, a cmdlet with a name, `docker stats llama-server`, `kubectl logs`."""
-    if words[i].text in _BULLETS or CMDLET.fullmatch(words[i].text):
-        return True
-    if base_name(words[i]) in CLUSTER and all(word.text != "--" for word in words):
+    names_pods = base_name(words[i]) in CLUSTER and all(word.text != "--" for word in words)
+    if names_pods or words[i].text in _BULLETS or CMDLET.fullmatch(words[i].text):
         return True
     if base_name(words[i]) not in RUNTIMES:
         return False
@@ -197,15 +198,12 @@ def _is_prose(engine: str, args: list[Mapped]) -> bool:
 
 def _leading_env(words: list[Mapped], env: Env) -> int:
     """Skip `A=b`, `env`, `exec`, `sudo` and their like; assignments go to the environment."""
-    i = 0
-    while i < len(words):
-        text = words[i].text
-        if _ASSIGN.match(text):
-            _assign(words[i], env)
-        elif text not in _LEADS:
-            break
-        i += 1
-    return i
+    for i, word in enumerate(words):
+        if _ASSIGN.match(word.text):
+            _assign(word, env)
+        elif word.text not in _LEADS:
+            return i
+    return len(words)
 
 
 def _assign(word: Mapped, env: Env) -> None:

@@ -103,9 +103,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         words = [*words, *passed]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
-    found = EngineCommand(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
-    found.image_adds_options = bool(passed)
-    found.said = _PASSED_ENV if passed else None
+    found = EngineCommand(engine, words, env, at, reading.form, around, fork_of_image(image))
+    found.image_adds_options, found.said = bool(passed), _PASSED_ENV if passed else None
     if traits(engine).model_first and is_official(image) and not ran.entrypoint:
         # the image's entrypoint is the command: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]

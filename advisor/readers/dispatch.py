@@ -126,9 +126,8 @@ def _correct_form(form: str, text: str) -> str:
 def _by_content(text: str, first: str) -> str:
     if first.startswith("---") and _FRONT_MATTER.match(text) and _FENCE.search(text):
         return "markdown"
-    if _JUST_ASSIGN.search(text) and _JUST_RULE.search(text):
-        return "text"
-    if _MAKE_RULE.search(text) and not _FENCE.search(text):
+    just = _JUST_ASSIGN.search(text) and _JUST_RULE.search(text)
+    if just or (_MAKE_RULE.search(text) and not _FENCE.search(text)):
         return "text"
     if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
         return "yaml"

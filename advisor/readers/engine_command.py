@@ -96,11 +96,8 @@ class EngineCommand(Record):
 def is_ik(found: EngineCommand) -> bool:
     """Whether the image says so, or the command has options of ik_llama.cpp alone."""
     image = found.around.image_text() if found.around is not None else ""
-    if _IK_LLAMA.search(image.lower()):
-        return True
-    if not any(word.text in _IK_ONLY for word in found.words):
-        return False
-    return fork_of_image(image) is None
+    own = any(word.text in _IK_ONLY for word in found.words)
+    return bool(_IK_LLAMA.search(image.lower())) or (own and fork_of_image(image) is None)
 
 
 def key_of(found: EngineCommand) -> tuple[object, ...]:
@@ -118,9 +115,7 @@ def key_of(found: EngineCommand) -> tuple[object, ...]:
 def size_bytes(text: str) -> int | None:
     """`64gb`, `16Gi`, `8589934592`, `32g` in bytes; None if it is not a size."""
     found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", text.lower())
-    if not found:
-        return None
-    return int(float(found.group(1)) * 1024 ** " kmgt".index(found.group(2) or " "))
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " ")) if found else None
 
 
 def gpu_kind(text: str) -> str:

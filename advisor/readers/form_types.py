@@ -47,6 +47,7 @@ _FORMATS = {
         "a quantity, such as 16Gi, 500m or 2",
     ),
     "count": (lazy_re(r"-?\d+|all"), "a number, or all"),
+    "port": (lazy_re(r"(?=.*[a-z])[a-z\d-]+"), "a number without quotes, or a port's name"),
 }
 _SPOKEN = {
     "text": "text",
@@ -151,6 +152,10 @@ class Checker:
         if node.kind != "map" or known is None or depth > MAX_DEPTH or not self.reading.step():
             return
         self._check_keys(node, known)
+        both = _table("form_types")["excludes"]["value"].get(name, ())
+        if both and all(one.text or one.items or one.pairs for one in map(node.get, both)):
+            said = f"{' and '.join(both)} exclude each other for {self.tool}"
+            self.reading.slip(said, node.get(both[0]).start, text="one of the two")
         for key, value in node.pairs[:MAX_KEYS]:
             wanted = known.get(key.text) if key.kind == "scalar" else None
             if wanted is not None:
@@ -209,8 +214,7 @@ class Checker:
                 return
             if kind.startswith("map<"):
                 for _, value in node.pairs[:MAX_KEYS]:
-                    if value.kind == "scalar" and not value.is_null:
-                        self._scalar(key, value, (kind[4:-1],))
+                    self._value(key, value, kind[4:-1], depth + 1)
                 return
         if "map" not in kinds:
             self._wrong(key, node, kinds, "a mapping")

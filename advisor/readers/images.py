@@ -37,14 +37,12 @@ def engine_of_image(image: str) -> Engine | None:
     if _OTHERS.search(name):
         return None
     name = _PROJECTS.sub("", name)
-    for pattern, engine in _NAMES:
-        if re.search(pattern, name):
-            return engine
-    if "llama" in name.rsplit("/", 1)[-1]:
-        return "llama-server"
-    for pattern, engine in _NAMES:
-        if tag and re.search(pattern, tag):
-            return engine
+    for text in (name, tag or ""):
+        for pattern, engine in _NAMES:
+            if re.search(pattern, text):
+                return engine
+        if "llama" in name.rsplit("/", 1)[-1]:
+            return "llama-server"
     return None
 
 
@@ -70,10 +68,8 @@ def counts_for(image: str, engine: str) -> bool:
 
 def version_in(tag: str | None) -> str | None:
     """The version text in a tag: a build number, a release, or the tag itself (latest, nightly)."""
-    if not tag:
-        return None
-    build = _BUILD.search(tag.lower())
-    return build.group(1) if build else tag
+    build = _BUILD.search((tag or "").lower())
+    return build[1] if build else tag or None
 
 
 _SAID = lazy_re(
@@ -133,6 +129,5 @@ def is_diffusion(launch: Launch) -> bool:
     known = row(NAME) or {}
     if launch.model and re.search(known["models"], launch.model):
         return True
-    if not any(flag.name in known["flags"] for flag in launch.flags):
-        return False
-    return launch.model is None or knowledge.llm_from_text(launch.model) is None
+    has = any(flag.name in known["flags"] for flag in launch.flags)
+    return has and (launch.model is None or knowledge.llm_from_text(launch.model) is None)

@@ -54,16 +54,15 @@ class LaunchMaker:
         """Return the launches that were found, in the order of the file."""
         made = [self._launch(found) for found in self.found]
         if made and self.slips:
-            clean = {one: self.redactor.clean(show(one.message)) for one in self.slips}
-            said = tuple(one.replace(message=clean[one]) for one in self.slips)
-            made[0] = made[0].replace(slips=said)
+            clean = self.redactor.clean
+            said = (one.replace(message=clean(show(one.message))) for one in self.slips)
+            made[0] = made[0].replace(slips=tuple(said))
         return tuple(made)
 
     def _launch(self, found: EngineCommand) -> Launch:
         adapter = engines.get(found.engine)
-        notes = [found.said] if isinstance(found.said, str) else []
-        if isinstance(found.said, CutOff):
-            notes = [f"not part of the command: {found.said.sentence}"]
+        cut = isinstance(found.said, CutOff) and f"not part of the command: {found.said.sentence}"
+        notes = [note for note in (cut or found.said,) if isinstance(note, str)]
         tokens = self._tokens(found, adapter, notes)
         version_text, fork, sure = self._version(found)
         about: dict[str, Any] = {
@@ -80,8 +79,7 @@ class LaunchMaker:
             launch = adapter.read(tokens, env, **about)
         extra: dict[str, Any] = {}
         if found.image_adds_options or found.open_end:
-            extra["image_adds_options"] = found.image_adds_options
-            extra["open_end"] = found.open_end
+            extra |= {"image_adds_options": found.image_adds_options, "open_end": found.open_end}
         if isinstance(found.said, CutOff):
             options = self.redactor.clean(show(found.said.options))
             extra["cut_off"] = found.said.replace(options=options)
@@ -101,9 +99,7 @@ class LaunchMaker:
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
             self._named_model(launch, extra, notes)
         told = tuple(self.redactor.clean(show(note)) for note in (*launch.notes, *notes))
-        if told != launch.notes:
-            extra["notes"] = told
-        return launch.replace(**extra) if extra else launch
+        return launch.replace(notes=told, **extra)
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
         """A model from outside, where the rest of the file names just one."""

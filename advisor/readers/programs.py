@@ -55,10 +55,8 @@ def base_name(word: Mapped) -> str:
     text = word.text
     if text.startswith(HOLE_OPEN) and text.endswith(HOLE_CLOSE):
         text = text[1:-1].lower().replace("_", "-")
-        for known in ("llama-server", "sglang", "vllm", "python"):
-            if known in text:
-                return known
-        return "python" if text == "sys.executable" else text
+        known = (one for one in ("llama-server", "sglang", "vllm", "python") if one in text)
+        return next(known, "python" if text == "sys.executable" else text)
     name = re.split(r"[/\\]", text)[-1].lower()
     if name.startswith(("vllm@", "sglang@")):  # uvx vllm@0.28.0
         name = name.partition("@")[0]
@@ -111,9 +109,8 @@ def likely_serve(word: str) -> bool:
 
 def likely_module(module: str) -> str | None:
     """The server's module that a misspelt one was to be."""
-    if not module.startswith(("vllm.", "sglang.", "vlm.", "sglan.")) or module in MODULES:
-        return None
-    return nearest_word(module, MODULES, "module")
+    near = module.startswith(("vllm.", "sglang.", "vlm.", "sglan.")) and module not in MODULES
+    return nearest_word(module, MODULES, "module") if near else None
 
 
 def _script(text: str, i: int) -> tuple[str, int] | None:

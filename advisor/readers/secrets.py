@@ -184,9 +184,7 @@ def is_secret_name(name: str) -> bool:
         return not any(word in _COUNTED for word in before)
     if last == "pin":
         return bool(before) and before[-1] not in _PINNED
-    if last.endswith(_TAILS):
-        return True
-    return last in _SECRET_WORDS or "".join(words[-2:]) in _SECRET_WORDS
+    return last.endswith(_TAILS) or bool({last, "".join(words[-2:])} & _SECRET_WORDS)
 
 
 def is_secret_flag(name: str) -> bool:

@@ -5,7 +5,7 @@ from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.devices import ask_devices
 from advisor.readers.docker_run import set_option
 from advisor.readers.engine_command import Surroundings
-from advisor.readers.form_types import Checker, text_items
+from advisor.readers.form_types import Checker, nearest_key, text_items
 from advisor.readers.forms.pods import environment
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
@@ -37,14 +37,29 @@ def read_compose(document: Node, reading: Reading) -> None:
                     said = f"docker compose knows no volume '{named[1]}': no volumes: has it"
                     reading.slip(said, item.start, text=f"'{named[1]}: {{}}' under volumes:")
             for device in service.path("deploy.resources.reservations.devices").items:
-                both = device.get("count") and device.get("device_ids")
-                lacks = device.get("driver").text != "cdi" and not device.get("capabilities")
-                for wrong, said, meant in (
-                    (both, "count and device_ids exclude each other", "one of the two"),
-                    (lacks, "a device needs capabilities", "capabilities: [gpu]"),
-                ):
-                    if wrong and device.kind == "map":
-                        reading.slip(f"{said} for docker compose", device.start, text=meant)
+                needed = device.kind == "map" and device.get("driver").text != "cdi"
+                if needed and not device.get("capabilities"):
+                    said = "a device needs capabilities for docker compose"
+                    reading.slip(said, device.start, text="capabilities: [gpu]")
+            _check_others(key, service, services if whole else NOTHING, reading)
+
+
+def _check_others(key: Node, service: Node, services: Node, reading: Reading) -> None:
+    """Services that the file lacks: another file may have them, but for a misspelt name."""
+    names, after = [one.text for one, _ in services.entries()], service.get("depends_on")
+    needed = (one for one, how in after.entries() if how.get("required").truth is not False)
+    for one in (*after.items, *needed) if names else ():
+        if one.text not in names:
+            alike = (name for name in names if name in one.text and name != key.text)
+            near, said = nearest_key(one.text, names) or next(alike, None), "no service of the file"
+            end = one.end if near else None
+            reading.slip(
+                f"depends_on names {said}", one.start, end, near or "one of it", bool(near)
+            )
+    asks = service.path("healthcheck.test").items
+    if asks and asks[0].text not in ("CMD", "CMD-SHELL", "NONE", ""):
+        said, at = "a healthcheck's list begins with CMD, CMD-SHELL or NONE", asks[0].start
+        reading.slip(said, at, at, '"CMD", ', stops=False)
 
 
 def _field(service: Node, services: Node, name: str, depth: int = 0) -> Node:

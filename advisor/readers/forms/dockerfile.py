@@ -59,8 +59,7 @@ def read_dockerfile(reading: Reading) -> None:
 def _add_ports(around: Surroundings, word: str, value: Mapped) -> None:
     if word == "HEALTHCHECK":
         around.ask(value, "healthcheck")
-        return
-    for port in split_words(value, dollars=False):
+    for port in split_words(value, dollars=False) if word == "EXPOSE" else ():
         around.publish(port)
 
 

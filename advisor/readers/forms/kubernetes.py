@@ -82,9 +82,10 @@ def _check_pods(document: Node, reading: Reading) -> None:
         for key, asked in container.path("resources.requests").entries():
             limit = container.path("resources.limits").get(key.text)
             extended = "/" in key.text and "kubernetes.io/" not in key.text  # never over-committed
-            if extended and limit and limit.text != asked.text:
+            if extended and limit.text != asked.text:
                 said = f"requests of {key.text} must be its limits for Kubernetes"
-                reading.slip(said, asked.start, asked.end, limit.text)
+                end = asked.end if limit else None
+                reading.slip(said, asked.start, end, limit.text or f"limits: {key.text}: too")
 
 
 def read_containers(document: Node, reading: Reading, kind: str) -> None:

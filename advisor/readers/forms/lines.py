@@ -132,9 +132,9 @@ def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
             value = value.part(0, len(value) - 1)
         key = name.lower()
         known = values.get(key)
-        if known is not None and known.text and _CONDITION.match(found[0]):
-            continue  # what may be set does not replace what is
-        if len(value) > MAX_VALUE or len(values) > MAX_NAMES:
+        # what may be set does not replace what is
+        stays = known is not None and known.text and _CONDITION.match(found[0])
+        if stays or len(value) > MAX_VALUE or len(values) > MAX_NAMES:
             continue
         same = key not in values or (known is not None and known.text in ("", value.text))
         called = lead == "$" and (written[:1] in ("(", "[") or "-ArgumentList" in written)

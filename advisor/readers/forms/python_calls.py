@@ -157,9 +157,8 @@ class Program(PythonValues):
         engine, fork = _CALLS.get(name), None
         if name == "Llama" and "llama_cpp" in self.reading.source.text:
             engine, fork = "llama-server", "llama-cpp-python"
-        if engine is None or (name in ("Engine", "Runtime") and not self.sglang):
-            return
-        if dotted_name(node.func).partition(".")[0] in self.others:
+        other = dotted_name(node.func).partition(".")[0] in self.others
+        if other or engine is None or (name in ("Engine", "Runtime") and not self.sglang):
             return
         pairs: list[Pair] = []
         if node.args and name == "LLM":
@@ -171,9 +170,8 @@ class Program(PythonValues):
                 given = _LLAMA.get(keyword.arg, keyword.arg) if fork else keyword.arg
                 pairs += self.pair(given, keyword.value, self.at(keyword))
         if pairs:
-            command = EngineCommand(engine, [], env, at, "python", Surroundings(kind="python"))
-            command.fork, command.pairs, command.origin = fork, pairs, "python"
-            self.reading.add(command)
+            about = (env, at, "python", Surroundings(kind="python"), fork, pairs, "python")
+            self.reading.add(EngineCommand(engine, [], *about))
 
     def spread(self, node: ast.expr) -> list[Pair]:
         """`**settings` where the file holds the dictionary."""

@@ -29,6 +29,7 @@ _BLANK = lazy_re(
     r"(\"(?![./])[^\"\n$`]*\"|'(?![./])[^'\n]*'|\d[\d,]*)[ \t]*(?:#[^\n]*)?$",
     re.M,
 )
+_SPACED = lazy_re(r"^[ \t]*export[ \t]+([A-Za-z_]\w*)[ \t]+=[ \t]*([^\s=]+)", re.M)
 _COMMENT = lazy_re(r"^[ \t]*#[^\n]*", re.M)
 _SET = lazy_re(r"(?:^|[\s;(])([A-Z][A-Z0-9_]{3,})(?:\[[^\]\n]*\])?\+?=", re.M)
 _USED = lazy_re(r"\$\{?([A-Z][A-Z0-9_]{3,})")
@@ -64,6 +65,9 @@ def _check_names(text: Mapped, reading: Reading) -> None:
     for one in _BLANK.finditer(text.text):
         said = f"a blank before {one[4]} ends the assignment of {one[2]}"
         reading.slip(said, one.end(3), one.start(4), "")
+    for one in _SPACED.finditer(text.text):
+        said = f"export takes '=' for a name: no blanks stand around it in {one[1]}={one[2]}"
+        reading.slip(said, one.end(1), one.start(2), "=", stops="set -e" in text.text)
     code = _COMMENT.sub(lambda found: " " * len(found[0]), text.text)
     known, used = ({one[1] for one in every.finditer(code)} for every in (_SET, _USED))
     for one in _USED.finditer(code) if known - used else ():
@@ -90,8 +94,7 @@ def _slurm(text: Mapped, reading: Reading) -> None:
     each = one is not None and one[1] not in ("gpus", "G") and nodes is not None
     gpus = int(one[3]) * (int(nodes[3]) if each and nodes is not None else 1) if one else 0
     for found in reading.found:
-        if found.around is None:
-            found.around = Surroundings(kind="slurm")
+        found.around = found.around or Surroundings(kind="slurm")
         found.around.complete &= nodes is not None  # else it says what a node has
         if one is not None and gpus and found.around.gpus is None:
             found.around.gpus, found.around.gpu_kind = str(gpus), gpu_kind(one[2] or "")

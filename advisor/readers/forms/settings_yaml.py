@@ -84,16 +84,14 @@ def read_settings(
         _check_switch(key, value, engine, reading)
     if pairs:
         around = around or Surroundings(kind="config-yaml")
-        command = EngineCommand(engine, [], env or {}, pairs[0][0].first(), "config-yaml", around)
-        command.pairs, command.origin = pairs, "yaml"
-        reading.add(command)
+        about = (env or {}, pairs[0][0].first(), "config-yaml", around)
+        reading.add(EngineCommand(engine, [], *about, pairs=pairs, origin="yaml"))
 
 
 def _check_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
     """A switch with a text or a number: the words `--switch text` reach the parser."""
-    if value.kind != "scalar" or value.is_null or to_fill(value.text):
-        return
-    if value.truth is not None and value.style not in ("'", '"'):
+    switched = value.truth is not None and value.style not in ("'", '"')
+    if switched or value.kind != "scalar" or value.is_null or to_fill(value.text):
         return
     name = f"--{key.text.lstrip('-').replace('_', '-')}"
     option = engines.get(engine).catalogue.find(name, None)
@@ -200,9 +198,8 @@ def read_ray_serve(document: Node, reading: Reading) -> bool:
             if pairs:
                 around = Surroundings(kind="ray-serve", name=name.text)
                 env = environment(model.path("runtime_env.env_vars"))
-                command = EngineCommand("vllm", [], env, model.start, "ray-serve", around)
-                command.pairs, command.origin = pairs, "yaml"
-                reading.add(command)
+                about = (env, model.start, "ray-serve", around)
+                reading.add(EngineCommand("vllm", [], *about, pairs=pairs, origin="yaml"))
     return bool(models)
 
 

@@ -100,6 +100,5 @@ def cut_container(
         options = [Mapped(found, []) for found in _OPTION.findall(below)]
         engine = engine or engine_by_options(options)
     if said and engine:
-        found = EngineCommand(engine, [], {}, words[0].first(), reading.form, around)
-        found.said = said
-        reading.add(found)
+        at, form = words[0].first(), reading.form
+        reading.add(EngineCommand(engine, [], {}, at, form, around, said=said))

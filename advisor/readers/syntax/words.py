@@ -89,20 +89,16 @@ class _Lexer(Record):
         char = text[i]
         if char == "\\":
             return self.escape(text, i)
-        if char == "'":
-            end = text.find("'", i + 1)
+        if char == "'" or (char == "`" and self.dollars):
+            end = text.find(char, i + 1)
             end = len(text) if end < 0 else end
-            self.add(self.source.part(i + 1, end))
+            inside = self.source.part(i + 1, end)
+            self.add(inside) if char == "'" else self.substitution(inside, quoted=False)
             return end + 1
         if char == '"':
             return self.read_double_quoted(text, i + 1)
         if char == "$" and self.dollars:
             return self.dollar(text, i)
-        if char == "`" and self.dollars:
-            end = text.find("`", i + 1)
-            end = len(text) if end < 0 else end
-            self.substitution(self.source.part(i + 1, end), quoted=False)
-            return end + 1
         if char.isspace() and self.splits:
             self.end_word()
             return i + 1
