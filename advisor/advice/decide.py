@@ -272,8 +272,7 @@ def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
     for i in _free(candidates):
         k, limits = candidates[i].plan.k, effects(candidates[i].findings, "k_max")
         over[i] = sum(f.k_max is not None and f.k_max < k for f in limits)
-    least = min(filter(None, over.values()), default=-1)
-    return [i for i, count in over.items() if count == least]
+    return [i for i, n in over.items() if n == min(filter(None, over.values()), default=-1)]
 
 
 def tells(estimate: Estimate | None, goal: Goal | None) -> bool:

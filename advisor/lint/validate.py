@@ -285,10 +285,7 @@ def _own_mtp(model: str) -> bool:
 def _redact(finding: Finding, read: FileRead) -> Finding:
     """The finding without secrets."""
     clean = read.redactor.clean
-    message = clean(finding.message)
     fix = finding.fix
     if fix is not None and clean(fix.text) != fix.text:
         fix = fix.replace(text=clean(fix.text))
-    if message == finding.message and fix is finding.fix:
-        return finding
-    return finding.replace(message=message, fix=fix)
+    return finding.replace(message=clean(finding.message), fix=fix)

@@ -6,16 +6,16 @@ from math import ceil, floor, isfinite, log10
 from advisor.advice.objectives import EVEN
 from advisor.advice.plans import methods
 from advisor.advice.wording import span, whole_percent
-from advisor.domain.nouns import Advice, Estimate, Evidence, Hardware, Plan, Reason
+from advisor.domain.nouns import Advice, Estimate, Evidence, Facts, Plan, Reason
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import requests
 from advisor.engines.traits import traits
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
-from advisor.perf.prompt_cost import GRAPH_TOKENS
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, share_words
+from advisor.rules.kit.policy import graphs_end
 
 AB_SEEDS = 2  # runs of each arm
 LONG_MS = 1e3  # from here on times are told in seconds
@@ -152,20 +152,20 @@ def risks(advice: Advice) -> list[str]:
     """What could go wrong, the weightiest first, with the way back."""
     flagged = [r.brief or r.text for r in strongest(advice.reasons) if r.risk][:1]
     plan, requests = advice.candidate, advice.request.concurrency
-    end = graphs_end(advice.facts.hardware, plan, requests) if plan is not None else ""
+    end = graphs_words(advice.facts, plan, requests) if plan is not None else ""
     return [risk for risk in (*flagged, end, _acceptance_risk(advice)) if risk]
 
 
-def graphs_end(hardware: Hardware | None, plan: Plan, requests: int) -> str:
+def graphs_words(facts: Facts, plan: Plan, requests: int) -> str:
     """From which load on verify steps leave vLLM's CUDA graphs, where so many are near; or ""."""
-    last = GRAPH_TOKENS // (plan.k + 1) * plan.dp
+    if facts.hardware is None or (ends := graphs_end(facts, plan)) is None:
+        return ""
+    tokens, last = ends
     running = min(requests, (plan.max_num_seqs or requests) * plan.dp)
-    near = plan.k > 0 and last / NEAR_END <= running <= NEAR_END * last
-    here = near and traits(plan.engine).json_speculation and not verifies_adaptively(plan)
-    if not here or hardware is None or hardware.vendor != "nvidia":
+    if not last / NEAR_END <= running <= NEAR_END * last:
         return ""
     return (
-        f"k={plan.k} leaves vLLM's CUDA graphs ({GRAPH_TOKENS} tokens a step) from {last + 1:,} "
+        f"k={plan.k} leaves vLLM's CUDA graphs ({tokens} tokens a step) from {last + 1:,} "
         "requests on: steps are slower there [SD425]"
     )
 

@@ -31,6 +31,7 @@ from advisor.domain.records import NamedTuple
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.evidence import covering_pairs
 from advisor.perf import memory
+from advisor.rules.kit.policy import graphs_end
 
 if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
@@ -199,6 +200,7 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         forbidden_by=_codes(decide.vetoes(candidate.findings)),
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
         running=_count_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
+        graphs_end=(graphs_end(facts, candidate.plan) or (None, None))[1],
         predictable=decide.tells(estimate, goal),
         p_objective=objectives.p_objective(facts.request, estimate, "value"),
     )

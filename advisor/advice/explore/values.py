@@ -51,6 +51,7 @@ class Point(Frozen):
     forbidden_by: tuple[str, ...] = ()  # codes of rules that forbid this plan
     documented: tuple[str, ...] = ()  # codes of rules whose documented losses are in the gain
     running: int | None = None  # requests that run at once in all replicas, the others wait
+    graphs_end: int | None = None  # requests at once up to which verify steps run in CUDA graphs
     predictable: bool = True  # False: neither sign nor size of the goal's change is known
     p_objective: float | None = None  # of keeping the latency limits of the question
     cost_per_million: float | None = None  # money for a million output tokens, where priced

@@ -31,7 +31,7 @@ Shape(
     "point",
     "method k adaptive p_objective predictable gain p_gain utility decision output_tok_s tpot_ms "
     "ttft_ms accepted_length memory basis cost_per_million kwh_per_million forbidden_by documented "
-    "plan",
+    "graphs_end plan",
     about={
         "adaptive": "the engine chooses how many of the drafts it verifies",
         "p_objective": "chance of keeping the latency limits; null: none were given",
@@ -40,6 +40,7 @@ Shape(
         "utility": "expected log gain, a loss weighing double: k is chosen by it",
         "decision": "this k alone against none",
         "forbidden_by": "rules that forbid this plan",
+        "graphs_end": "requests up to which verify steps run in vLLM's CUDA graphs; null: none end",
         "documented": "rules whose documented losses are in the gain",
     },
     values={

@@ -29,7 +29,7 @@ from advisor.render.layout import (
     within_lines,
 )
 from advisor.render.text_sections import METHOD_NAMES, drafts_note, run_lines
-from advisor.render.verdict import graphs_end
+from advisor.render.verdict import graphs_words
 
 AXIS_COLUMNS, LEAST_COLUMNS = 10, 8  # of the values, and of one curve's, blanks included
 
@@ -67,8 +67,7 @@ def _section(found: Sweep, chart: Chart, paper: Paper) -> list[str]:
 def _graph_ends(found: Sweep, loads: Sequence[LoadPoint]) -> list[str]:
     """Where a k leaves the engine's CUDA graphs near these loads, a sentence each."""
     points = ((point.plan, load.request.concurrency) for load in loads for point in load.points)
-    said = {graphs_end(found.facts.hardware, plan, requests) for plan, requests in points}
-    return sorted(said - {""})
+    return sorted({graphs_words(found.facts, *point) for point in points} - {""})
 
 
 def _medians(chart: Chart, paper: Paper) -> list[str]:

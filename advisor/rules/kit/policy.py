@@ -14,15 +14,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor import engines
-from advisor.domain.nouns import Case, Effect, MemoryBill
+from advisor.domain.nouns import Case, Effect, Facts, MemoryBill, Plan
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.records import NamedTuple
+from advisor.engines.vllm import verifies_adaptively
+from advisor.knowledge.rule_data import number as figure
 from advisor.perf import memory
+from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.setting import matches as fits
-from advisor.rules.kit.case import is_hybrid, number, rows
+from advisor.rules.kit.case import integer, is_hybrid, number, rows
 
+GRAPHS = "--max-cudagraph-capture-size"
+GRAPHLESS = ("apple", "intel", "huawei")
 KV_BYTES = "--kv-cache-memory-bytes"
 _SIZES = (
     *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
@@ -64,6 +69,17 @@ def concurrent_requests(case: Case) -> int | None:
     """Requests that have a slot in a replica; None where the load is not known."""
     asked = streams(case)
     return None if asked is None else min(asked, case.plan.max_num_seqs or asked)
+
+
+def graphs_end(facts: Facts, plan: Plan) -> tuple[int, int] | None:
+    """Tokens of a step up to which vLLM captures CUDA graphs, and the requests at once whose verify
+    steps these hold, of all replicas. None without graphs, or where the engine weighs their loss.
+    """
+    lacks = plan.engine != "vllm" or facts.device.vendor in GRAPHLESS or without_graphs(plan)
+    if lacks or plan.k < 1 or plan.k_schedule or verifies_adaptively(plan):
+        return None
+    tokens = integer(dict(plan.extra).get(GRAPHS)) or int(figure("regime", "graph_tokens"))
+    return tokens, tokens // (plan.k + 1) * plan.dp
 
 
 _asked: tuple[Case | None, Setting | None] = (None, None)

@@ -72,8 +72,7 @@ def apple_llama(case: Case) -> Hits:
     if hw is None or hw.vendor != "apple":
         return
     chip, effect = losses.apple_chip(hw.id), regime(case, losses.apple).effect
-    measured = table("regime")["apple_generations"].get(chip) if chip else None
-    sparse = is_sparse_moe(case)
+    measured, sparse = table("regime")["apple_generations"].get(chip or ""), is_sparse_moe(case)
     stated = bool(chip and sparse)  # a model card of the 35B-A3B, where nothing was measured
     if measured is None:
         what = f"M{chip} was not measured with llama.cpp"
@@ -94,9 +93,9 @@ def apple_llama(case: Case) -> Hits:
         # experts are read token by token at any depth, so 2 drafts are as good as 3 there
         rereads = case.facts.quant is not None and re.search(r"q\d_k", case.facts.quant.id)
         wasted = case.plan.k in (1, 2) and not sparse and rereads
-        tokens = case.plan.k + 1
         what = f"Draft {best} tokens: a step of {best + 1} reads the weights once."
         if wasted:
+            tokens = case.plan.k + 1
             told += f"; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
         yield Hit(
             told,
@@ -165,7 +164,6 @@ def long_context_prefill(case: Case) -> Hits:
     ctx, near = facts.ctx_tokens, losses.long_prefill_nearness(setting_of(case))
     if ctx is None or running is None or near == 0:
         return
-    effect, strength = regime(case, losses.long_prefill)
     (known,) = rows("regime", "long_prefill")
     measured = matches(known, case)  # kin, other models and machines, is warned of alone
     whose = known["text"] if measured else f"measured elsewhere: {known['text']}"
@@ -176,17 +174,15 @@ def long_context_prefill(case: Case) -> Hits:
             effect="support" if measured else None,
         )
         return
-    load = f"{running} concurrent prompts of {ctx:,} tokens on {case.hardware_name}"
-    like = "such a load is" if near == 1 else "such a load is close to"
     yield Hit(
-        f"{load}: {like} a documented loss for throughput and TPOT ({whose})",
+        f"{running} concurrent prompts of {ctx:,} tokens on {case.hardware_name}: such a load is "
+        f"{'' if near == 1 else 'close to '}a documented loss for throughput and TPOT ({whose})",
         flag=case.spec_flag(),
         fix="Switch speculation off for this load, or give long prompts their own server; "
         "on only if TTFT is the goal.",
         conflicts=tuple(known["conflicts"]),
         severity=None if near == 1 else "info",
-        effect=effect,
-        strength=strength,
+        **regime(case, losses.long_prefill)._asdict(),
     )
 
 

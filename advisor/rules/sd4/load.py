@@ -2,15 +2,16 @@
 
 from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
-from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import integer, is_gguf
+from advisor.rules.kit.case import is_gguf
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
+    GRAPHS,
     concurrent_requests,
     first_match,
+    graphs_end,
     regime,
     running_requests,
     streams,
@@ -60,14 +61,12 @@ def gguf_concurrency(case: Case) -> Hits:
     at_once, row = concurrent_requests(case) or 1, first_match(case, "gguf_concurrency")
     if row is None or at_once <= row["from"] / 2:
         return
-    effect, strength = regime(case, losses.gguf_streams)
     yield Hit(
         f"{at_once} concurrent requests: {row['text']}",
         fix="Switch speculation off at this load, or use vLLM or SGLang for concurrent requests.",
         row=row,
         severity=None if at_once >= row["from"] else "info",
-        effect=effect,
-        strength=strength,
+        **regime(case, losses.gguf_streams)._asdict(),
     )
 
 
@@ -158,13 +157,11 @@ def lone_loss(case: Case) -> Hits:
     row = first_match(case, "lone_losses")
     if row is None or (concurrent_requests(case) or 1) >= row["from"]:
         return
-    effect, strength = regime(case, losses.lone_loss)
     yield Hit(
         f"the few prompts that were measured in this setting lost: {row['text']}",
         fix="Measure with and without it on your own prompts before switching it on.",
         row=row,
-        effect=effect,
-        strength=strength,
+        **regime(case, losses.lone_loss)._asdict(),
     )
 
 
@@ -179,13 +176,10 @@ def step_beyond_graphs(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":4}'
     Good (hw=h200, concurrency=128): with "num_speculative_tokens":2 for "num_speculative_tokens":4
     """
-    batch, most = running_requests(case), "--max-cudagraph-capture-size"
-    if batch is None or case.plan.k < 1 or case.plan.k_schedule or case.open_value(most):
+    batch, ends = running_requests(case), graphs_end(case.facts, case.plan)
+    if batch is None or ends is None or case.open_value(GRAPHS):
         return
-    if verifies_adaptively(case.plan):  # it weighs the loss of graphs against the drafts
-        return
-    largest = integer(case.value(most)) or int(number("regime", "graph_tokens"))
-    tokens = batch * (case.plan.k + 1)
+    largest, tokens = ends[0], batch * (case.plan.k + 1)
     if tokens <= largest:
         return
     # fewer draft tokens leave room for more requests, so each k has a batch of its own
@@ -195,7 +189,7 @@ def step_beyond_graphs(case: Case) -> Hits:
     advice = f"Draft {fits} or fewer" if fits else "Measure this load on and off"
     room = min(streams(case) or 0, case.plan.max_num_seqs or batch + 1)
     held = " that the KV pool holds" if batch < room else ""
-    what = f"{advice}, or raise --max-cudagraph-capture-size above {tokens} (costs memory)."
+    what = f"{advice}, or raise {GRAPHS} above {tokens} (costs memory)."
     yield Hit(
         f"{batch} requests{held} with k={case.plan.k} make steps of {tokens} tokens; CUDA graphs "
         f"end at {largest}" + (", and so do those of baseline steps" if batch > largest else ""),

@@ -74,6 +74,7 @@ def test_break_even_lies_between_the_loads_where_the_gain_changes_sign() -> None
     found = sweep(request.replace(hardware="b200"), {"concurrency": [64], "k": [5]})
     text = " ".join(sweep_text(found).split())
     assert "k=5 leaves vLLM's CUDA graphs (512 tokens a step) from 86 requests on" in text
+    assert found.loads[0].point(5).graphs_end == 85
 
 
 def test_a_load_that_does_not_fit_says_why_and_the_others_stay() -> None:
