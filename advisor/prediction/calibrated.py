@@ -161,8 +161,7 @@ def _level(own: RunCases, name: str, here: Priced, ran: Priced, context: int) ->
 
 
 def _near(a: Floats, b: Floats) -> Floats:
-    """How much a level at one place (A, 10) says of that at another (B, 10): 1 of the same."""
-    apart = np.abs(a[:, None, :2] - b[None, :, :2]).sum(axis=2)
-    names = slice(own_runs.MODEL, own_runs.WHOLE)
-    other = (a[:, None, names] != b[None, :, names]).sum(axis=2)
-    return np.asarray(np.exp(-apart / 2 - 2.0 * other))
+    """How much a level at one place (A, 13) says of that at another (B, 13): 1 of the same."""
+    gap = own_runs.distances(a, b)
+    apart, names = gap[..., : own_runs.LOG_K].sum(axis=2), slice(own_runs.MODEL, own_runs.WHOLE)
+    return np.asarray(np.exp(-apart / 2 - 2.0 * gap[..., names].sum(axis=2)))

@@ -37,8 +37,9 @@ LEAST_LEFT = sourced(
     0.02, "share", "Of a variance that any number of own runs leaves: machines change", "chosen"
 )
 JITTER = sourced(1e-6, "log ratio squared", "Keeps a matrix of equal rows invertible", "chosen")
-# Columns of `places`
-STREAMS, CONTEXT, LOG_K, WORKLOAD, METHOD, MODEL, QUANT, ENGINE, WHOLE, FIRST = range(10)
+# Columns of `places`; the last three add to the distances of others
+(STREAMS, CONTEXT, LOG_K, WORKLOAD, METHOD, MODEL, QUANT, ENGINE, WHOLE, FIRST,
+ GPUS, KV, RELEASE) = range(13)  # fmt: skip
 GRADED = (STREAMS, CONTEXT, LOG_K)  # distances; the others agree or differ
 ACCEPTED_MEASURES = {
     "context": CONTEXT, "k": LOG_K, "workload": WORKLOAD, "method": METHOD, "model": MODEL,
@@ -49,6 +50,9 @@ STEP_MEASURES = {
     "model": MODEL, "quant": QUANT, "engine": ENGINE, "metric": WHOLE,
 }  # fmt: skip
 FIRST_MEASURES = {"streams": STREAMS, "context": CONTEXT, "model": MODEL, "engine": ENGINE}
+OTHER_RELEASE = sourced(
+    0.25, "share", "own choice: of the distance of another engine, which shares nothing", "chosen"
+)
 SIZE_STEPS = sourced(
     40, "per e-fold", "own choice: models whose sizes differ by 2.5 % are two", "chosen"
 )
@@ -98,7 +102,7 @@ def kernel() -> Kernel:
 
 
 class Places(NamedTuple):
-    """Where N predictions lie: coordinates (N, 10), the variance that acceptance leaves open and
+    """Where N predictions lie: coordinates (N, 13), the variance that acceptance leaves open and
     the predicted standard deviation, both of the log speed-up (N,).
     """
 
@@ -125,7 +129,7 @@ class Observations(NamedTuple):
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
-    """Where each point lies, (N, 10); `raw` as read, `full` imputed, with a k."""
+    """Where each point lies, (N, 13); `raw` as read, `full` imputed, with a k."""
     both = (full.total_params, full.active_params)
     total, active = (np.round(SIZE_STEPS * np.log(size / 1e6)) for size in both)
     numbers = [
@@ -139,14 +143,22 @@ def places(raw: arrays.Points, full: arrays.Points) -> Floats:
         full.engine,
         full.metric == arrays.METRICS.index("output_tok_s"),
         full.metric == arrays.METRICS.index("ttft"),
+        np.log2(np.fmax(np.fmax(full.gpus, full.tp), 1.0)),
+        full.kv_bytes,
+        np.nan_to_num(full.version),
     ]
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
 def distances(a: Floats, b: Floats) -> Floats:
-    """Differences of places (..., A, 10) and (..., B, 10), 0 or 1 where not graded."""
-    gap = np.abs(a[..., :, None, :] - b[..., None, :, :])
-    gap[..., len(GRADED) :] = gap[..., len(GRADED) :] > 0
+    """Differences (..., A, B, 10) of places (..., A, 13) and (..., B, 13), 0 or 1 where not graded.
+    A doubling of the GPUs adds one of the load, other KV types count as other weights.
+    """
+    apart = np.abs(a[..., :, None, :] - b[..., None, :, :])
+    gap = np.where(np.arange(GPUS) < len(GRADED), apart[..., :GPUS], apart[..., :GPUS] > 0)
+    gap[..., STREAMS] += apart[..., GPUS]
+    gap[..., QUANT] = np.fmax(gap[..., QUANT], apart[..., KV] > 0)
+    gap[..., ENGINE] = np.fmax(gap[..., ENGINE], OTHER_RELEASE * (apart[..., RELEASE] > 0))
     return np.asarray(gap)
 
 
@@ -177,14 +189,14 @@ def covariance(
 
     both = outer(a.where[..., FIRST], b.where[..., FIRST])
     none = outer(1 - a.where[..., FIRST], 1 - b.where[..., FIRST])
-    apart = gap[..., list(GRADED)].sum(axis=-1)
-    alike = np.exp(-ALONE_FADE * apart) * np.all(gap[..., len(GRADED) :] == 0, axis=-1)
+    alike = np.exp(-ALONE_FADE * gap[..., list(GRADED)].sum(axis=-1))
+    alike *= np.all(gap[..., len(GRADED) :] == 0, axis=-1)
     accepted = none * made.accepted * fade(ACCEPTED_MEASURES, made.accepted_fade)
     near = fade(STEP_MEASURES, made.step_fade)
-    step = made.step * none * near
     first = made.first * both * fade(FIRST_MEASURES, made.first_fade)
-    alone = max(1 - made.first, 0.0)  # of the first token: hardly shared, but the setting's own
-    rest = outer(a.sd, b.sd) * (step + first + alike * (made.setting * none + alone * both))
+    # of the first token hardly anything is shared, but the setting's own
+    alone = made.setting * none + max(1 - made.first, 0.0) * both
+    rest = outer(a.sd, b.sd) * (made.step * none * near + first + alike * alone)
     if held[0] is not None and held[1] is not None:
         rest = rest + outer(held[0], held[1]) * near
     return Parts(outer(np.sqrt(a.open), np.sqrt(b.open)) * accepted, rest)

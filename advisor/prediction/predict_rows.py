@@ -57,9 +57,8 @@ def predict_rows(
             TextIOWrapper(stream, encoding="utf-8-sig", newline="") as handle,
         ):
             reader = csv.reader(lines_safely(handle, printable(source.name)))
-            header = TableHeader(
-                next((row for row in reader if row), [])
-            )  # blank lines before it are passed over
+            # blank lines before it are passed over
+            header = TableHeader(next((row for row in reader if row), []))
             return _write(
                 target,
                 lambda out: _stream(reader, header, out, columns or predict_table.predict_columns),

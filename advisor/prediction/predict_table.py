@@ -143,8 +143,7 @@ def compute(
         whole = (points.metric != _TTFT) & (spec == 0)
         found = with_overflow(found, np.where(whole, device.overflow_chance(short), 0.0))
     links = read_words(table, "interconnect", count).among(LINKS)
-    slots = things.engine.holds(gguf_engine)
-    across = links & slots & (full.gpus > 1) & (full.method > 0)
+    across = links & things.engine.holds(gguf_engine) & (full.gpus > 1) & (full.method > 0)
     nearly = (short > 0) & (short <= device.BILL_ERROR_GIB)
     headless = (full.method == _MTP) & things.model.holds(_has_no_head)
     return found, points, errors, across | nearly | headless
@@ -205,9 +204,8 @@ def _without_queue(
 def _in_queue(points: arrays.Points, things: Things, model: Model) -> Predicted:
     """Each row's own metric where requests wait, from the story of all three (N,)."""
     story = predict.as_one_story(points, model, lambda full: setting(things, full)).found
-    first, *others = ESTIMATED
-    found = story[first]
-    for name in others:
+    found = story[ESTIMATED[0]]
+    for name in ESTIMATED[1:]:
         found = pick(points.metric == arrays.METRICS.index(name), story[name], found)
     return found
 

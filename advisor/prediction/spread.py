@@ -19,16 +19,8 @@ REASONS = ("row", "tokens", "stand_ins", "ttft", "switches", "drafter", "gpus", 
 
 # What a row may leave out; bandwidth and size count double.
 GUESSED = sourced(
-    {
-        "bw": 2.0,
-        "total_params": 2.0,
-        "quant_bits": 1.0,
-        "concurrency": 1.0,
-        "gpus": 1.0,
-        "k": 1.0,
-        "layers": 1.0,
-        "input_tokens": 1.0,
-    },
+    {"bw": 2.0, "total_params": 2.0}
+    | dict.fromkeys(("quant_bits", "concurrency", "gpus", "k", "layers", "input_tokens"), 1.0),
     "numbers",
     "Bandwidth and size move a prediction most and count double",
     "assumed",

@@ -77,7 +77,7 @@ def draw(owners: int = 40, arms: int = 14, left_open: float = 1e-3, stated: bool
     parts: list[own_runs.Places] = []
     log, accepted, owner, arm = [], [], [], []
     for number in range(owners):
-        where = np.zeros((arms, 10))
+        where = np.zeros((arms, 13))
         where[:, 0] = dice.integers(0, 7, arms)
         where[:, 1] = dice.integers(10, 13, arms)
         where[:, 2] = dice.integers(0, 3, arms)

@@ -337,7 +337,7 @@ def test_the_text_of_a_run_is_what_its_client_says(dataset: str | None, text: st
     assert workload_of(dataset) == text
 
 
-HERE = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0]])
+HERE = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0, 0, 0, 0]])
 
 
 def place(where: np.ndarray = HERE, sd: float = 0.2, left_open: float = 0.02) -> own_runs.Places:
@@ -360,9 +360,9 @@ def test_the_update_is_that_of_a_gaussian_process() -> None:
     explained = made.narrow * prior * share / 0.2**2
     assert exact.scale[0] ** 2 == pytest.approx(max(1 - explained, 0.02), rel=0.01)
     noisy = own_runs.update(place(), own(0.3, 0.2))
-    far = own_runs.update(place(HERE + np.eye(10)[0] * 4), own(0.3, 0.02))
+    far = own_runs.update(place(HERE + np.eye(13)[0] * 4), own(0.3, 0.02))
     assert 0 < noisy.shift[0] < exact.shift[0] and 0 < far.shift[0] < exact.shift[0]
-    first = own_runs.update(place(HERE + np.eye(10)[9]), own(0.3, 0.02))
+    first = own_runs.update(place(HERE + np.eye(13)[9]), own(0.3, 0.02))
     assert first.shift[0] == 0 and first.scale[0] == 1, "the first token says nothing of the others"
 
 
@@ -390,7 +390,7 @@ WIDE = {"concurrency": 256, "ctx_tokens": 2048, "output_tokens": 512}
 
 def test_what_was_accepted_is_told_apart_from_what_a_step_cost() -> None:
     """A miss that acceptance explains fades with the text, one that it does not fades with load."""
-    text, load = place(HERE + np.eye(10)[3]), place(HERE + np.eye(10)[0] * 4)
+    text, load = place(HERE + np.eye(13)[3]), place(HERE + np.eye(13)[0] * 4)
     drafts, step = own(0.2, 0.05, accepted=0.2), own(0.2, 0.05, accepted=0.0)
     assert own_runs.update(load, drafts).shift[0] > own_runs.update(load, step).shift[0]
     same = own_runs.update(place(), drafts)

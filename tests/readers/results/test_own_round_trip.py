@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from advisor import readers
+from advisor import engines, readers
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Point
+from advisor.advice.judge import estimate_plans
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.setting import plan_in
@@ -22,7 +23,7 @@ from advisor.advice.recommend import check_request, launch_text, recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.cli.app import cli
 from advisor.domain.facts import OwnRun
-from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.domain.nouns import AdvisorError, Facts, Plan, Request
 from advisor.perf.encoding.own_cases import as_case
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
@@ -179,8 +180,8 @@ OTHERWISE: dict[str, Any] = {"prefix_caching": True, "kv_cache_dtype": "fp8", "m
                              "extra": (("--enforce-eager", None),)}  # fmt: skip
 
 
-def case_of(**stated: Any) -> OwnRun:
-    return OwnRun(hardware="h100-sxm", model="qwen3.6-35b-a3b", engine="vllm", method="mtp", k=2,
+def case_of(engine: str = "vllm", **stated: Any) -> OwnRun:
+    return OwnRun(hardware="h100-sxm", model="qwen3.6-35b-a3b", engine=engine, method="mtp", k=2,
                   concurrency=32, **stated)  # fmt: skip
 
 
@@ -198,6 +199,43 @@ def test_what_a_run_does_not_state_is_the_questions_and_what_it_states_its_own(f
     assert getattr(unstated, field) == (() if own_k else value)
     stated = as_case(case_of(gpus=gpus, plan=((field, value),)), facts, question)[1]
     assert getattr(stated, field) == value
+
+
+QUANTS = {"vllm": "fp8", "sglang": "fp8", "llama-server": "q4_k_m"}
+KV_TYPES = {"vllm": ("fp8", "bfloat16"), "sglang": ("fp8_e4m3", "bfloat16"),
+            "llama-server": ("q8_0", "f16")}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_run_says_less_of_a_setting_that_differs_in_one_field(seed: int) -> None:
+    draw = random.Random(seed)
+    engine, gain = draw.choice([*KV_TYPES]), draw.choice((0.8, 1.3))
+    load, card = draw.choice(LOADS[engine]), draw.choice(("h100", "rtx-pro-6000"))
+    new, old = draw.sample(engines.get(engine).versions[:6], 2)
+    kv, other_kv = draw.sample(KV_TYPES[engine], 2)
+    ranks, others = draw.sample((1, 2, 4), 2)
+
+    def ask(kind: str, count: int, release: str) -> tuple[Facts, Plan]:
+        asked = request_of(card, engine, load, gpus=count, quant=QUANTS[engine])
+        layout = {"tp": 1 if engine == "llama-server" else count}
+        facts = facts_for_request(asked).replace(engine_version=release)
+        known = {"engine_version": release, "kv_cache_dtype": kind, "max_num_seqs": load[0]}
+        return facts, Plan(engine=engine, method="mtp", k=2, max_model_len=16384, **known, **layout)
+
+    def share(facts: Facts, plan: Plan) -> tuple[float, float]:
+        (made,) = estimate_plans(facts.replace(own_runs=(run,)), [plan])
+        return made.own_share, made.output_tok_s.speedup.p50
+
+    facts, plan = ask(kv, ranks, new)
+    stated = tuple((name, getattr(plan, name)) for name in ("kv_cache_dtype", "max_num_seqs", "tp"))
+    run = case_of(engine=engine, quant=facts.quant.id, gpus=ranks, engine_version=new, plan=stated,
+                  gains=(("output_tok_s", log(gain), 0.02),))  # fmt: skip
+    run = run.replace(hardware=facts.hardware.id, concurrency=load[0], input_tokens=load[1],
+                      output_tokens=load[2])  # fmt: skip
+    most, here = share(facts, plan)
+    assert abs(log(here / gain)) <= 0.033
+    for changed in ((other_kv, ranks, new), (kv, others, new), (kv, ranks, old)):
+        assert share(*ask(*changed))[0] < most, changed
 
 
 def test_what_a_launch_states_is_kept_and_nothing_of_its_owner() -> None:

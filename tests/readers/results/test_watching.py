@@ -159,7 +159,7 @@ KERNEL = own_runs.Kernel(0.5, 0.4, 0.3, 0.2, 1.0, *((log(2),) * n for n in (6, 9
 def test_how_much_two_places_have_in_common(
     apart: dict[str, float], first: list[int], accepted: float, rest: float
 ) -> None:
-    where = np.zeros((2, 10))
+    where = np.zeros((2, 13))
     where[:, own_runs.FIRST] = first
     for name, by in apart.items():
         where[1, getattr(own_runs, name)] += by
@@ -183,7 +183,7 @@ def test_how_much_two_places_have_in_common(
 )  # fmt: skip
 def test_a_level_is_measured_over_computed_and_fades(column: str | None, near: float) -> None:
     """Of a run at a spread of 0.2: 1 / 1.04 of its log, and less further off."""
-    there = np.zeros((1, 10))
+    there = np.zeros((1, 13))
     if column:
         there[0, getattr(own_runs, column)] = 1
     run = SimpleNamespace(baseline=(("output_tok_s", 90.0, 0.2),))
@@ -191,7 +191,7 @@ def test_a_level_is_measured_over_computed_and_fades(column: str | None, near: f
     here, ran = (
         SimpleNamespace(places=lambda name, at=at: SimpleNamespace(where=at),
                         baselines={"output_tok_s": np.array([120.0, 1.0])})
-        for at in (there, np.zeros((2, 10)))
+        for at in (there, np.zeros((2, 13)))
     )  # fmt: skip
     level = calibrated._level(own, "output_tok_s", here, ran, 0)
     weight = near / 1.04
