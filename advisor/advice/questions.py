@@ -66,13 +66,14 @@ def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
 
 
 def _measured_setting(machine: Machine, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Model, engine and quantisation that the runs have in common, those that are as asked."""
-    names = ("model", "engine", "quant")
+    """Model, engine, release and quantisation that runs have in common, those that are as asked."""
+    named = "@" in str(asked.get("engine"))
+    names = ("model", "engine", "quant", *(() if named else ("engine_version",)))
     runs = [run for run in machine.runs if run.engine in engines.ENGINES]  # else refused later
     given = {n: str(asked[n]).lower().partition("@")[0] for n in names if asked.get(n)}
     alike = [run for run in runs if all(getattr(run, n) == word for n, word in given.items())]
     common = {n: {getattr(run, n) for run in alike} for n in names if n not in given}
-    return {n: found.pop() for n, found in common.items() if len(found) == 1}
+    return {n: found.pop() for n, found in common.items() if len(found) == 1 and None not in found}
 
 
 def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:

@@ -177,9 +177,11 @@ def calibrate(
     )
     write(before)
     known: dict[str, object] = {
-        "engine": request.engine,
+        "engine": request.engine
+        and f"{request.engine}@{request.engine_version}".removesuffix("@None"),
         "quant": request.quant,
         "method": request.method,
+        "output-spread": added.machine.runs[-1].output_spread,
     }
     known |= {"ctx": request.ctx_tokens, "output-tokens": request.output_tokens}
     load = "".join(f" --{name} {word}" for name, word in known.items() if word not in (None, "mtp"))
