@@ -15,7 +15,14 @@ from update_examples import EXAMPLES, expected_exit, folders, printed_file, run
 REGENERATE = "if the change is wanted: python tests/update_examples.py"
 
 
-@pytest.mark.parametrize("folder", folders(), ids=lambda path: path.name)
+LONG = ("own-runs", "ab-h200", "add-hardware")  # a dozen commands each
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
+     for path in folders()],
+)  # fmt: skip
 def test_example(folder: Path) -> None:
     outcome = run(folder)
     assert outcome.code == expected_exit(folder), outcome.errors

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-from functools import cache
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ DRAWN: dict[str, tuple[Any, ...]] = {
 }
 ALSO = (
     {"hw": "gb10", "concurrency": 16},
+    {"hw": "gb10", "concurrency": 16, "goal": "ttft"},
     {"hw": "gb10", "concurrency": 4, "ctx_tokens": 8192},
     {"hw": "gb10", "concurrency": 4, "ctx_tokens": 16_384},
     {"hw": "gb10", "gpus": 2, "model": "qwen3.8-flash-next"},
@@ -46,10 +46,15 @@ ALSO = (
 )
 
 
-@cache
-def answers() -> tuple[Advice, ...]:
+Answers = tuple[Advice, ...]
+# how many are drawn -> how many have an objective, and an acceptance to watch
+DRAWS = {5: (5, 4), 40: (24, 12)}
+
+
+@pytest.fixture(scope="module", params=[5, pytest.param(40, marks=pytest.mark.slow)])
+def answers(request: pytest.FixtureRequest) -> tuple[Advice, ...]:
     draw, told = random.Random(7), [with_users(advice_for(asked, False)) for asked in ALSO]
-    while len(told) < 20 + len(ALSO):
+    while len(told) < request.param + len(ALSO):
         asked = {name: draw.choice(values) for name, values in DRAWN.items()}
         try:
             told.append(with_users(advice_for(asked, False)))
@@ -62,21 +67,22 @@ def lines_of(advice: Advice, start: str) -> list[str]:
     return [line for line in first_screen(advice, Paper(80)) if line.startswith(start)]
 
 
-def test_every_decision_goal_and_objective_was_drawn() -> None:
-    assert {a.decision for a in answers()} == {"on", "off", "measure"}
-    assert {a.request.goal for a in answers()} == {"balanced", "throughput", "tpot", "ttft"}
-    assert sum(a.objective is not None for a in answers()) == 14
+def test_every_decision_goal_and_objective_was_drawn(answers: Answers) -> None:
+    assert {a.decision for a in answers} == {"on", "off", "measure"}
+    assert {a.request.goal for a in answers} == {"balanced", "throughput", "tpot", "ttft"}
+    drawn = len(answers) - len(ALSO)
+    assert sum(a.objective is not None for a in answers) == DRAWS[drawn][0]
 
 
-def test_a_screen_has_22_lines() -> None:
-    tall = {len(advice_text(a).splitlines()): a.request for a in answers()}
+def test_a_screen_has_22_lines(answers: Answers) -> None:
+    tall = {len(advice_text(a).splitlines()): a.request for a in answers}
     assert {n: asked for n, asked in tall.items() if n > 22 or n > SCREEN_LINES} == {}
-    assert all(len(line) <= 80 for a in answers() for line in lines_of(a, "output tok/s"))
+    assert all(len(line) <= 80 for a in answers for line in lines_of(a, "output tok/s"))
 
 
-def test_one_line_says_why_and_the_first_risk_has_a_way_back() -> None:
+def test_one_line_says_why_and_the_first_risk_has_a_way_back(answers: Answers) -> None:
     watched = 0
-    for advice in answers():
+    for advice in answers:
         assert len(lines_of(advice, "Why: ")) == 1, advice.request
         if advice.decision == "on" and not any(reason.risk for reason in advice.reasons):
             watched += 1
@@ -85,14 +91,16 @@ def test_one_line_says_why_and_the_first_risk_has_a_way_back() -> None:
             flag = text.partition(", drop ")[2].split()[0].rstrip("*-")
             assert any(word.startswith(flag) for word in advice.launch.argv)
             assert not any(word.startswith(flag) for word in advice.launch_off.argv)
-    assert watched == 6
+    assert watched == DRAWS[len(answers) - len(ALSO)][1]
 
 
-def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing() -> None:
+def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing(
+    answers: Answers,
+) -> None:
     """A cycle that costs c plain steps gains nothing at c tokens, and at what is expected what is
     said.
     """
-    screens = [(advice, "\n".join(first_screen(advice, Paper(80)))) for advice in answers()]
+    screens = [(advice, "\n".join(first_screen(advice, Paper(80)))) for advice in answers]
     said = [(a.estimate, re.search(r"below ([\d.]+) tokens a step", text)) for a, text in screens]
     levels = [(estimate, float(found[1])) for estimate, found in said if found]
     assert levels
@@ -105,8 +113,8 @@ def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing() -> None:
             assert 0.8 < made < 1.25, advice.request
 
 
-def test_measure_first_leans_and_holds_the_command() -> None:
-    asked = [advice for advice in answers() if advice.decision == "measure"]
+def test_measure_first_leans_and_holds_the_command(answers: Answers) -> None:
+    asked = [advice for advice in answers if advice.decision == "measure"]
     assert any(advice.measure_with for advice in asked)
     for advice in (advice for advice in asked if advice.measure_with):
         screen = "\n".join(first_screen(advice, Paper(80)))
@@ -116,8 +124,8 @@ def test_measure_first_leans_and_holds_the_command() -> None:
         assert advice.measure_with[0] in " ".join(told.split())
 
 
-def test_an_objective_is_the_second_line_and_a_field() -> None:
-    for advice in answers():
+def test_an_objective_is_the_second_line_and_a_field(answers: Answers) -> None:
+    for advice in answers:
         told = advice_json(advice)["objective"]
         asked = advice.request.max_tpot_ms, advice.request.max_ttft_ms
         assert (told is None) == (asked == (None, None))
@@ -132,11 +140,11 @@ def test_an_objective_is_the_second_line_and_a_field() -> None:
             assert re.search(r"users? at 90 %", " ".join(screen[1:4]))
 
 
-def test_no_sign_where_it_is_not_predictable() -> None:
+def test_no_sign_where_it_is_not_predictable(answers: Answers) -> None:
     """Neither text, the quiet line nor JSON has a ratio of a time to first token of which neither
     sign nor size is known, nor a chance of a gain in it.
     """
-    priced = [advice for advice in answers() if advice.estimate is not None]
+    priced = [advice for advice in answers if advice.estimate is not None]
     bare = [advice for advice in priced if not advice.estimate.ttft_ms.predictable]
     assert {"ttft"} < {advice.facts.goal for advice in bare}
     for advice in bare:

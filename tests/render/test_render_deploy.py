@@ -172,7 +172,7 @@ def test_no_image_is_an_error_and_not_a_guess(
 
 
 @given(name=HOSTILE, note=st.text(max_size=30))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_hostile_names_and_notes_cannot_change_the_file(name: str, note: str) -> None:
     finding = cases.FINDINGS[0].model_copy(update={"flag": "--max-num-seqs", "message": note})
     advice = cases.hostile(name).model_copy(update={"plan_findings": (finding,)})

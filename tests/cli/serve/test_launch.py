@@ -126,9 +126,10 @@ def test_limits_in_one_text_are_the_limits_in_two_fields(page: TestClient) -> No
     one = page.get(f"/api/recommend?{BASE}&within=tpot=50ms,ttft=2s").json()
     two = page.get(f"/api/recommend?{BASE}&max_tpot_ms=50&max_ttft_ms=2000").json()
     assert one == two and one["objective"]["users"] > 0
-    ran = run("sweep", "--hw", "h100", "--vary", "concurrency=4", "--users-within", "tpot=50ms",
-              "--format", "json")  # fmt: skip
-    got = page.get("/api/sweep?hw=h100&vary=concurrency=4&users_within=tpot=50ms").json()
+    ran = run("sweep", "--hw", "rtx3060", "--model", "qwen3-8b", "--vary", "concurrency=4",
+              "--users-within", "tpot=50ms", "--format", "json")  # fmt: skip
+    asked = "hw=rtx3060&model=qwen3-8b&vary=concurrency=4&users_within=tpot=50ms"
+    got = page.get(f"/api/sweep?{asked}").json()
     assert got == json.loads(ran.out) and got["within"]
 
 

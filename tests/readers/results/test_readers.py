@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -283,11 +284,17 @@ def _leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, 
     return [*below, path] if path else below
 
 
+@cache
+def _text_and_leaves(name: str) -> tuple[str, list[tuple[object, ...]]]:
+    text = (FILES / name).read_text()
+    return text, _leaves(json.loads(text))[:400]
+
+
 @settings(max_examples=80)
 @given(st.sampled_from([n for n in NAMES if n.endswith(".json")]), st.data())
 def test_no_reader_breaks_on_values_of_another_type(name: str, data: st.DataObject) -> None:
-    value = json.loads((FILES / name).read_text())
-    path = data.draw(st.sampled_from(_leaves(value)[:400]))
+    text, leaves = _text_and_leaves(name)
+    value, path = json.loads(text), data.draw(st.sampled_from(leaves))
     place = value
     for key in path[:-1]:
         place = place[key]
