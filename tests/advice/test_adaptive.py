@@ -116,32 +116,6 @@ def test_crossing_of_deepseek_v4_on_mi355x(requests: int, adaptive: bool) -> Non
     assert medians(read_back(answer)) == pytest.approx(medians(answer.estimate), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ({"hardware": "h200", "model": "qwen3.6-35b-a3b", "method": "dflash"}, "Gated DeltaNet"),
-        ({"hardware": "h200", "gpus": 8, "model": "glm-5.2", "method": "dspark"}, "latent"),
-        ({"hardware": "mi355x", "gpus": 4, "model": "deepseek-v4.1-flash"}, "ROCm"),
-    ],
-)
-def test_refused_where_the_release_does_not_run_it(asked: dict[str, object], why: str) -> None:
-    """By the rules, whatever it is priced."""
-    answer = recommend(
-        **asked, engine="vllm", engine_version="0.33.0", concurrency=128, what_if=False
-    )
-    assert answer.candidate is not None and not verifies_adaptively(answer.candidate)
-    said = [reason.text for reason in answer.reasons if "daptive" in reason.text]
-    assert len(said) == 1 and why in said[0]
-
-
-@pytest.mark.parametrize("version", ["0.27.1", "0.28.0"])
-def test_older_releases_have_none_of_it(version: str) -> None:
-    """DSpark from 0.28.0 on, other drafters from 0.30.0 on."""
-    answer = recommend(hardware="h200", engine="vllm", engine_version=version, model="qwen3-8b",
-                       method="dflash", thinking=False, concurrency=256, what_if=False)  # fmt: skip
-    assert not any("daptive verification" in reason.text for reason in answer.reasons)
-
-
 @pytest.mark.parametrize(("loads", "adaptive"), [("4..16", False), ("64..128", True)])
 def test_a_range_of_loads_is_verified_adaptively_where_faster(loads: str, adaptive: bool) -> None:
     """vllm#52362 again: one launch for the few requests, and one for the many."""

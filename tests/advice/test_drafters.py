@@ -360,28 +360,6 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, named)
 
 
-@pytest.mark.parametrize(
-    ("asked", "method", "repository"),
-    [  # each stands in the README that lists them (z-lab/dflash)
-        *((f"model={name.lower()} engine={engine} method=dflash gpus=4", "dflash",
-           f"z-lab/{name}-DFlash")
-          for engine in ENGINES
-          for name in ("Qwen3.5-4B", "Qwen3.5-9B", "Qwen3.5-27B", "Qwen3.5-35B-A3B",
-                       "Qwen3.5-122B-A10B", "Qwen3-Coder-Next", "Qwen3-Coder-30B-A3B")),
-        # vllm-project/recipes; MiniMax-M3 gained 2.1x to 2.4x with its own on B200 and B300, M2.5
-        # up to 1.79x on MI355X (vLLM blog, 2026-07-13)
-        *((f"model={name} engine=vllm hardware=b200 gpus=8", "eagle3", repository)
-          for name, repository in (
-              ("nvidia/MiniMax-M3-NVFP4", "Inferact/MiniMax-M3-EAGLE3"),
-              ("minimax-m2.5", "thoughtworks/MiniMax-M2.5-Eagle3"),
-              ("qwen3-vl-235b-a22b", "RedHatAI/Qwen3-VL-235B-A22B-Instruct-speculator.eagle3"))),
-    ],
-)  # fmt: skip
-def test_published_drafters_are_proposed(asked: str, method: str, repository: str) -> None:
-    candidate = recommend(**fields(asked)).candidate
-    assert (candidate.method, candidate.draft_model) == (method, repository)
-
-
 @pytest.mark.parametrize(("release", "head"), [("0.5.21", None), ("0.5.23", "--enable-dp-lm-head")])
 def test_a_block_drafter_runs_beside_dp_attention_since(release: str, head: str | None) -> None:
     """SGLang 0.5.22, 0.5.23 arg_groups/speculative_hook.py: refused, then the head alone."""

@@ -115,15 +115,6 @@ def test_an_objective_goes_before_the_goal() -> None:
     assert kept.plan.tp != min(times, key=lambda tp: -times[tp])
 
 
-def test_the_layout_and_the_next_one_are_named() -> None:
-    advice = _ask(hardware="h200", model="qwen3.6-27b", concurrency=256, gpus=8)
-    told = [reason.text for reason in advice.reasons if reason.text.startswith("Layout:")]
-    assert len(told) == 1 and told[0].startswith(f"Layout: TP {advice.plan.tp} x DP 8 by")
-    assert "; next TP 2 x DP 4, -" in told[0]
-    one = _ask(hardware="h200", model="qwen3.6-27b", concurrency=256, gpus=1)
-    assert not any(reason.text.startswith("Layout:") for reason in one.reasons)
-
-
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_bridges_join_pairs_alone(engine: str) -> None:
     asked = {"hardware": "rtx3090", "model": "qwen3-8b", "gpus": 4, "engine": engine}
@@ -261,27 +252,11 @@ def test_what_cannot_draft_has_a_speed_and_a_layout(asked: dict[str, Any]) -> No
     assert answer["candidate"] is None and answer["gain"] is None
 
 
-def test_an_accelerator_without_a_bandwidth_has_no_speed() -> None:
-    advice = _ask(hardware="unknown", model="phi-4", concurrency=8)
-    assert advice.estimate is None and "output tok/s" not in advice_text(advice)
-
-
 LATENT = {"hardware": "h200", "gpus": 8, "engine": "sglang", "quant": "fp8"}
 # a lone prompt has one group's ranks for its attention: 0.83 of TP 8 at 64 requests was published
 # (GLM-5.1, f60372894584), and what the cache holds is short at 1,000
 MANY = {"concurrency": 1024, "ctx_tokens": 1024, "output_tokens": 1024}
 APART = (("--dp-size", "8"), ("--enable-dp-attention", None))
-
-
-def test_latent_attention_is_kept_apart_where_many_ask() -> None:
-    many = _ask(**LATENT, **MANY, model="deepseek-v3.1")
-    assert "--tp-size 8" in many.launch.text and "--enable-dp-attention" in many.launch.text
-    assert "--dp-size 8" in many.launch.text and "DP attention 8" in advice_text(many)
-    assert "next layout: TP 8, -" in " ".join(advice_text(many).split())
-    alone = _ask(**LATENT, model="deepseek-v3.1", concurrency=1)
-    assert "--enable-dp-attention" not in alone.launch.text
-    dense = _ask(**LATENT, model="qwen3-32b", concurrency=256)  # sglang#9308: it slows these down
-    assert "--enable-dp-attention" not in dense.launch.text
 
 
 def test_attention_apart_copies_weights_instead_of_the_cache() -> None:

@@ -49,12 +49,6 @@ def test_two_owners_have_to_have_measured_it_and_it_has_to_be_likely(
     assert ("is the one to try first" in text) is sure
 
 
-def test_what_is_asked_for_has_no_rival() -> None:
-    advice = recommend(**BLOCKS, method="mtp")
-    assert advice.candidate.method == "mtp"
-    assert not any("Also published" in reason.text for reason in advice.reasons)
-
-
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
@@ -85,17 +79,6 @@ def test_a_method_asked_for_gets_its_launch(asked: dict[str, Any], words: dict[s
         assert "model" not in config
     told = any("arctic-inference" in reason.text for reason in advice.reasons)
     assert told == (asked["method"] == "suffix")  # vllm/config/speculative.py of 0.33.0
-
-
-def test_a_drafter_inside_belongs_to_a_checkpoint() -> None:
-    """0731 carries DSpark and no MTP head, NVIDIA's copy the head and no DSpark (the recipe)."""
-    asked = {"hardware": "b300", "gpus": 4, "model": "deepseek-v4-flash", "engine": "vllm"}
-    official, copy = (recommend(**asked, quant=quant) for quant in ("mxfp4", "nvfp4"))
-    assert (official.candidate.method, copy.candidate.method) == ("dspark", "mtp")
-    assert "0731" in str(official.candidate.model) and "NVFP4" in str(copy.candidate.model)
-    refused = recommend(**asked, quant="nvfp4", method="dspark")
-    assert refused.candidate is None and "--quant mxfp4" in " ".join(refused.would_change)
-    assert "is inside deepseek-ai/DeepSeek-V4-Flash-0731" in refused.reasons[0].text
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
