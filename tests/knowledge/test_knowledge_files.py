@@ -18,7 +18,7 @@ from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import check_file
 from advisor.knowledge.fact_files import FactFileError, check_entry
-from advisor.knowledge.listing import _drafter
+from advisor.knowledge.listing import _drafter, entry_text
 from tests.tables import load_yaml
 
 BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))
@@ -226,6 +226,15 @@ def test_an_entry_is_listed_and_shown(home: Path, command: str, known: str, text
     shown = run(command, "show", own[0].split()[0]).output
     assert "\n".join([head, *own, shown]) == BY_HAND["listed"][command]
     assert max(map(len, rows)) <= 80
+
+
+@pytest.mark.parametrize("command", ["hardware", "models"])
+def test_every_shipped_entry_is_listed_and_can_be_shown(command: str) -> None:
+    idents, get = ((knowledge.hardware_ids(), knowledge.hardware) if command == "hardware" else
+                   (knowledge.llm_ids(), knowledge.llm))  # fmt: skip
+    rows = run(command, "list").output.splitlines()
+    assert {*idents} <= {row.split()[0] for row in rows} and max(map(len, rows)) <= 80
+    assert [ident for ident in idents if ident not in entry_text(get(ident))] == []
 
 
 def test_a_drafter_is_shown_with_what_loads_it() -> None:

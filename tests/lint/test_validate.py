@@ -137,6 +137,16 @@ def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None
     )
 
 
+def test_the_faster_of_two_drafters_is_kept() -> None:
+    """DFlash at one request is priced above the model's own head."""
+    config = '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":7}'
+    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{config}'\n"
+    given = {"hw": "rtx-pro-6000", "concurrency": 1, "ctx": 2048, "workload": "code"}
+    (one,) = validate(text, **given, changes=True).launches
+    assert one.change is not None and dict(one.change.ratios)["output_tok_s"] > 1
+    assert "method" not in {name for name, *_ in one.change.fields}
+
+
 DRAFTERS = {
     "dflash": ("z-lab/Qwen3.6-27B-DFlash", 7),
     "dspark": ("someone/Qwen3.6-27B-DSpark", 7),
