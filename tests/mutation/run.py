@@ -70,8 +70,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "lint": "advisor/lint/*.py; tests/lint tests/rulebook/test_rule_fixes.py",
     # the examples run beside it, where no mutant is seen
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
-    "tests/advice/explore/test_[cs]*.py tests/advice/explore/test_plan*.py "
-    "tests/readers/results/test_bench_run.py",
+    "tests/advice/explore/test_plan_compose.py",
     "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli/test_[!p]*.py tests/cli/serve",
     "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py",
 }

@@ -15,7 +15,7 @@ from advisor.advice.explore.compare import ArmOverLoads, compare_over
 from advisor.advice.explore.k_ranges import merge_ranges
 from advisor.advice.explore.values import break_evens
 from advisor.domain.nouns import AdvisorError, Interval, Reason
-from tests.render.test_explored_by_hand import LOADS, POLICY, load, point
+from tests.render.test_curves_by_hand import LOADS, POLICY, load, point
 from tests.tables import load_yaml
 
 BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))

@@ -19,7 +19,7 @@ from advisor.cli.serve.answers import AnswerCache
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.question import question_from
 from advisor.rules.registry import index as rule_index
-from tests.render.test_explored_by_hand import SWEEP
+from tests.render.test_curves_by_hand import SWEEP
 
 FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
 
