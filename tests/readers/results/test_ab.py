@@ -95,12 +95,16 @@ def test_repeats_with_other_prompts_are_compared_seed_by_seed() -> None:
 
 
 def test_swapped_and_doubled_files_are_refused() -> None:
-    for a, b, why in ((ON, OFF, "swapped"), (ON, ON, "same file"), (OFF, OFF, "same file")):
-        with pytest.raises(Unreadable, match=why):
+    same = "the same file is given for both runs"
+    swapped = r"the first run drafts and the second does not: swapped\? Give OFF first, then ON"
+    for a, b, why in ((ON, OFF, swapped), (ON, ON, same), (OFF, OFF, same)):
+        with pytest.raises(Unreadable, match=f"^{why}$"):
             arms.check_order(read_results(a), read_results(b))
-    with pytest.raises(Unreadable, match="both runs draft"):
+    first = "the first must be the run without speculation, and its server speculated"
+    with pytest.raises(Unreadable, match=f"^both runs draft, f too: {first}$"):
         arms.check_order([drafted_run(sha256="a")], [drafted_run(sha256="b")])
-    with pytest.raises(Unreadable, match="drafted nothing"):
+    nothing = "the second run drafted nothing: give the run with speculation as ON"
+    with pytest.raises(Unreadable, match=f"^{nothing}$"):
         arms.check_order([run(sha256="a")], [run(sha256="b", method="none")])
 
 
@@ -221,6 +225,9 @@ def test_rates_by_position_become_rates_of_those_that_got_there() -> None:
     fields = acceptance_fields([run(acceptance=made, k=3)], 3)
     assert fields["acceptance"] == pytest.approx((0.8, 0.75, 0.5))
     assert fields["acceptance_length"] is None
+    for length, possible in ((3.0, True), (3.01, False)):  # of two drafts and one more
+        fields = acceptance_fields([drafted_run(length)], 2)
+        assert fields.get("acceptance_length") == (length if possible else None)
 
 
 def test_the_tokens_of_a_step_are_the_mean_of_the_repeats_that_say_them() -> None:
