@@ -22,126 +22,12 @@ def values(launch: Launch) -> dict[str, str | None]:
     return {flag.name: flag.value for flag in launch.flags}
 
 
-MTP = '{"method":"mtp","num_speculative_tokens":2}'
-# text, file name, engine, model, some flags, line of the launch
-FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
-    "command line": ("vllm serve Qwen/Qwen3.6-27B --max_model_len 128k -tp 2", "-", "vllm",
-                     "Qwen/Qwen3.6-27B",
-                     {"--max-model-len": "128k", "--tensor-parallel-size": "2"}, 1),
-    "options without a program": (
-        "--model Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --max-num-seqs 8", "-", "vllm",
-        "Qwen/Qwen3.6-27B", {"--max-num-seqs": "8"}, 1,
-    ),
-    "tmux": (
-        'tmux new-session -d -s x "cd /x && vllm serve Qwen/Qwen3.6-27B --port 8000 2>&1 | tee '
-        'log"', "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 1,
-    ),
-    "ssh and docker": (
-        "ssh spark 'docker run --gpus all lmsysorg/sglang:v0.5.15 python3 -m sglang.launch_server "
-        "--model-path Qwen/Qwen3.6-27B'", "-", "sglang", "Qwen/Qwen3.6-27B", {}, 1,
-    ),
-    "conda": ("conda run -n vllm python -u -m vllm.entrypoints.openai.api_server --model "
-              "Qwen/Qwen3.6-27B --port 1", "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 1),
-    "array with a commented line": (
-        'M=${M:-Qwen/Qwen3.6-27B}\nN=${N:-0}\nA=(\n --model "$M" # c\n # --spec-method mtp\n)\n'
-        "if (( N > 0 )); then A+=(--spec-tokens $N); fi\npython -m "
-        'vllm.entrypoints.openai.api_server "${A[@]}" "$@"\n',
-        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {}, 8,
-    ),
-    "here-document as value": (
-        f'S=$(cat <<EOF\n{MTP}\nEOF\n)\nvllm serve m/Qwen3.6-27B --speculative-config "$S"\n',
-        "a.sh", "vllm", "m/Qwen3.6-27B", {"--speculative-config": MTP}, 5,
-    ),
-    "function": (
-        'start() {\n  vllm serve "$MODEL" --spec-tokens "$1"\n}\nMODEL=Qwen/Qwen3.6-27B\nstart 2\n',
-        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 2,
-    ),
-    "argument loop": (
-        'TP=1\nwhile [[ $# -gt 0 ]]; do case "$1" in --tp) TP="$2"; shift 2;; esac; done\n'
-        "vllm serve Qwen/Qwen3.6-27B -tp $TP\n",
-        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--tensor-parallel-size": "1"}, 3,
-    ),
-    "windows newlines": ("#!/bin/bash\r\nvllm serve Qwen/Qwen3.6-27B \\\r\n  --max-num-seqs 4\r\n",
-                         "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 2),
-    "compose text through bash": (
-        'services:\n  b:\n    image: vllm/vllm-openai:v0.25.1\n    command: bash -c "pip install '
-        'x && vllm serve Qwen/Qwen3.6-27B --port 1"\n',
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 4,
-    ),
-    "compose escapes": (
-        "services:\n  a:\n    image: i\n    entrypoint: /bin/sh -c\n    command:\n      - |\n"
-        "        vllm serve m/Q \\\n          --max-num-seqs $${N:-4}\n",
-        "-", "vllm", "m/Q", {"--max-num-seqs": "4"}, 7,
-    ),
-    "helm template": (
-        "{{- if .Values.on }}\napiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n"
-        '    spec:\n      containers:\n      - image: "x/vllm:{{ .Values.tag }}"\n        args:\n'
-        "        - --model\n        - Qwen/Qwen3.6-27B\n        {{- if .x }}\n"
-        "        - --max-num-seqs={{ .Values.seqs }}\n        {{- end }}\n{{- end }}\n",
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "${__.Values.seqs__}"}, 10,
-    ),
-    "production stack": (
-        "servingEngineSpec:\n  modelSpec:\n  - name: q\n    repository: vllm/vllm-openai\n"
-        "    tag: v0.25.1\n    modelURL: Qwen/Qwen3.6-27B\n    vllmConfig:\n"
-        '      maxModelLen: 16384\n      extraArgs: ["--spec-method","mtp"]\n',
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-model-len": "16384", "--spec-method": "mtp"}, 3,
-    ),
-    "kserve": (
-        "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec:\n  predictor:\n"
-        "    model:\n      modelFormat: {name: huggingface}\n      storageUri: "
-        'hf://Qwen/Qwen3.6-27B\n      args: ["--max-num-seqs=4","--max-model-len=8192"]\n',
-        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 8,
-    ),
-    "settings file": ("model: Qwen/Qwen3.6-27B\nenable-prefix-caching: true\nspeculative-config:\n"
-                      "  method: mtp\n  num_speculative_tokens: 3\n", "-", "vllm",
-                      "Qwen/Qwen3.6-27B",
-                      {"--speculative-config": '{"method": "mtp", "num_speculative_tokens": 3}'},
-                      1),
-    "python": (
-        'import os\nfrom vllm import LLM\nM = os.environ.get("M", "Qwen/Qwen3.6-27B")\nK = 3\n'
-        'LLM(model=M, tensor_parallel_size=2, speculative_config={"method": "mtp", '
-        '"num_speculative_tokens": K})\n', "a.py", "vllm", "Qwen/Qwen3.6-27B",
-        {"--speculative-config": '{"method": "mtp", "num_speculative_tokens": 3}'}, 5,
-    ),
-    "python engine": ('import sglang as sgl\ne = sgl.Engine(model_path="Qwen/Qwen3.6-27B", '
-                      'speculative_algorithm="NEXTN", tp_size=2)\n', "-", "sglang",
-                      "Qwen/Qwen3.6-27B", {"--speculative-algorithm": "NEXTN"}, 2),
-    "python argument list": (
-        'import subprocess\nMODEL = "Qwen/Qwen3.6-27B"\ncmd = ["vllm", "serve", MODEL, "--port", '
-        "str(8000)]\nsubprocess.Popen(cmd)\n",
-        "a.py", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 3,
-    ),
-    "environment file": ("LLAMA_ARG_MODEL=/m/Qwen3.6-27B-MTP.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n",
-                         "a.env", "llama-server", "/m/Qwen3.6-27B-MTP.gguf",
-                         {"--spec-type": "draft-mtp"}, 1),
-    "environment of a container": (
-        "services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server\n    environment:\n"
-        "      LLAMA_ARG_HF_REPO: u/Qwen3.6-27B-MTP-GGUF\n      LLAMA_ARG_SPEC_TYPE: draft-mtp\n",
-        "-", "llama-server", "u/Qwen3.6-27B-MTP-GGUF", {"--spec-type": "draft-mtp"}, 2,
-    ),
-    "unit with variables": (
-        "[Service]\nEnvironment=K=3 M=Qwen/Qwen3.6-27B\nExecStart=/opt/bin/vllm serve ${M} \\\n"
-        "  --spec-tokens ${K}\n", "-", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "3"}, 3,
-    ),
-    "json list": ('["vllm","serve","Qwen/Qwen3.6-27B","--max-num-seqs","4"]', "-", "vllm",
-                  "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1),
-    "dockerfile": ('FROM vllm/vllm-openai:v0.25.1\nENV A="b"\nENTRYPOINT ["vllm", "serve"]\n'
-                   'CMD ["Qwen/Qwen3.6-27B", "--spec-tokens", "2"]\n', "Dockerfile", "vllm",
-                   "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 3),
-    "task": ("- hosts: all\n  tasks:\n  - name: x\n    ansible.builtin.shell: vllm serve "
-             "Qwen/Qwen3.6-27B --port 1\n", "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 4),
-    "dynamo": ("python3 -m dynamo.vllm --model Qwen/Qwen3.6-27B --max-num-seqs 4", "-", "vllm",
-               "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1),
-    "ik_llama": (
-        "/opt/ik_llama.cpp/build/bin/llama-server -m q.gguf --spec-type mtp:n_max=2,p_min=0.0", "-",
-        "ik_llama.cpp", "q.gguf", {"--spec-type": "mtp:n_max=2,p_min=0.0"}, 1,
-    ),
-}  # fmt: skip
+FORMS = load_yaml(Path(__file__).with_name("spellings.yaml"))
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_form(name: str) -> None:
-    text, file, engine, model, flags, line = FORMS[name]
+    file, engine, model, line, flags, text = FORMS[name].values()
     launch = one(text, file)
     assert (launch.engine, launch.model, launch.line) == (engine, model, line)
     assert {key: values(launch).get(key) for key in flags} == flags
