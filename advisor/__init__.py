@@ -7,7 +7,7 @@ use.
 import signal
 import sys
 
-if getattr(sys, "argv", [""])[0].replace("\\", "/").endswith(("/advisor", "/advisor.exe")):
+if getattr(sys, "argv", [""])[0].replace("\\", "/").endswith(("/advisor", "/advisor.exe", "-m")):
     # as a program, until `main` takes Ctrl-C itself: what is still importing ends without traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

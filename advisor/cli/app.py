@@ -141,8 +141,9 @@ def leave(status: int) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line. Exit status: 0 done, 1 findings, 2 unusable input, 130 interrupted."""
+    """Run a command: exit 0 done, 1 findings, 2 unusable input, 130 interrupted, 141 unread."""
     try:
+        sys.stdout, sys.stderr = (x or StringIO() for x in (sys.stdout, sys.stderr))  # if closed
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         brief = argv is None and sys.argv[1:2] != [] and sys.argv[1] in _HABITS["brief"]
@@ -168,9 +169,6 @@ def main(argv: list[str] | None = None) -> None:
     except AdvisorError as error:
         say(f"Error: {error}", err=True)
         sys.exit(error.status)
-    except BrokenPipeError:
-        _drop_output()
-        sys.exit(0)
     except OSError as error:
         _report_os_error(error)
         sys.exit(2)
@@ -200,7 +198,6 @@ def _exit(status: int) -> None:
     """Exit with this status, also where the terminal is gone."""
     try:
         sys.stdout.flush()
-        sys.stderr.flush()
     except OSError:
         _drop_output()
     sys.exit(status)

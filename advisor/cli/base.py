@@ -110,6 +110,13 @@ class LazyGroup(click.Group):
     lazy: Mapping[str, Command] = {}
     groups: Mapping[str, Collection[str]] = {}  # title -> commands
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; 141, as of other programs, where nobody reads its output any more."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click itself would exit with the status of findings
+            raise click.exceptions.Exit(141) from None
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names, in the order of the help."""
         return list(self.lazy)

@@ -166,8 +166,8 @@ def calibrate(
     for k, runs in lengths.items():
         added = add_runs(name, off, runs, counters, asked | ({"k": k} if k else {}), plan)
         count += added.runs
-        lines = map(text_of_runs.before_line, added.before)
-        before += "".join(f"{fill(line, page_width())}\n" for line in lines)
+        for line in map(text_of_runs.before_line, added.before):
+            before += f"{fill(line, page_width())}\n"
     request, path = added.request, machines.path_of(name)
     home = Path("~").expanduser()  # as it is where no home is known
     short = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
@@ -182,8 +182,9 @@ def calibrate(
         "quant": request.quant,
         "method": request.method,
         "output-spread": added.machine.runs[-1].output_spread,
+        "ctx": request.ctx_tokens,
+        "output-tokens": request.output_tokens,
     }
-    known |= {"ctx": request.ctx_tokens, "output-tokens": request.output_tokens}
     load = "".join(f" --{name} {word}" for name, word in known.items() if word not in (None, "mtp"))
     write(
         f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "

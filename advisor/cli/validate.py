@@ -25,9 +25,8 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
     fixing = options["fix"] or options["unsafe_fixes"]
     if fixing and (changed := apply_fixes(report, options)):
         report = check_again(files, changed, options)
-    status = exit_status(report, options)
     show(report, options, aside=bool(fixing) and "-" in files)
-    return status
+    return exit_status(report, options)
 
 
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
@@ -49,10 +48,9 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
 
 def _check(options: dict[str, Any], **read: Any) -> Report:
     """The report, with what `recommend` would do instead where enough is told to say it."""
-    complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
     own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     return check_files(
-        changes=complete,
+        changes=bool(options["hw"] and options["concurrency"] and options["ctx"]),
         project=not options["isolated"],
         jobs=options["jobs"] or len(own) or os.cpu_count() or 1,
         **context_of(options),

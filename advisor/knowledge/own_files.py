@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 NO_FILE = "(no config.json of a model and no GGUF file is there)"
+NOT_ITS_NAME = "(a model's configuration is read as config.json, in the folder that engines take)"
 NOT_HERE = "(a model's file is read on the command line only; give the model's name)"
 _MAY_READ: ContextVar[bool] = ContextVar("may read model files", default=False)
 
@@ -32,9 +33,9 @@ def may_name(text: str) -> bool:
     return _MAY_READ.get() or ":" in text
 
 
-def refusal() -> str:
-    """Why a name of a file is no model here, the same whether it is there or not."""
-    return NO_FILE if _MAY_READ.get() else NOT_HERE
+def refusal(text: str) -> str:
+    """Why a name of a file is no model here; over a socket the same whether it is there or not."""
+    return (NOT_ITS_NAME if os.path.isfile(text) else NO_FILE) if _MAY_READ.get() else NOT_HERE
 
 
 def model_file(text: str, is_known: Callable[[], bool]) -> str | None:

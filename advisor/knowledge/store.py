@@ -118,7 +118,7 @@ def llm(name: str) -> LLM:
 
         return read_model(path, {ident: _llm(ident) for ident in llm_ids()})
     if own_files.is_file_name(text) and (not own_files.may_name(text) or not _ident(text)):
-        raise UnknownFact("model", text[:80], (), own_files.refusal())
+        raise UnknownFact("model", text[:80], (), own_files.refusal(text))
     return llm_by_name(text)
 
 

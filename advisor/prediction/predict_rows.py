@@ -67,19 +67,19 @@ def predict_rows(
         raise AdvisorError(f"{source.name} is not UTF-8 text; save it as UTF-8 CSV.") from error
     except csv.Error as error:
         raise AdvisorError(f"{source.name} is not a readable CSV ({error}).") from error
+    except BrokenPipeError:  # nobody reads any more
+        raise
     except OSError as error:
-        raise AdvisorError(
-            f"cannot read {source.name} or write {target.name}: {error.strerror}."
-        ) from error
+        what = f"read {source.name}" if error.filename == str(source) else f"write {target.name}"
+        raise AdvisorError(f"cannot {what}: {error.strerror}.") from error
 
 
 def is_stream(target: Path) -> bool:
     """Whether a target is written to as it stands: a pipe, a device or standard output."""
-    open_files = any(
+    return any(
         target.absolute().is_relative_to(name)
         for name in ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc")
-    )
-    return open_files or (target.exists() and not target.is_file())
+    ) or (target.exists() and not target.is_file())
 
 
 def _write(target: Path, fill: Callable[[TextIO], RowCount]) -> RowCount:
@@ -136,8 +136,7 @@ class TableHeader:
 
     def turn(self, batch: list[list[str]]) -> list[tuple[str, ...]]:
         """The columns of a batch; what a short row lacks is empty."""
-        columns = islice(zip_longest(*batch, fillvalue=""), self.width)
-        found = list(columns)
+        found = list(islice(zip_longest(*batch, fillvalue=""), self.width))
         return found + [("",) * len(batch)] * (self.width - len(found))
 
     def by_column(self, cells: list[tuple[str, ...]], count: int) -> dict[str, Sequence[str]]:

@@ -6,6 +6,7 @@ What such characters are is Unicode's word (general categories Cc, Cf, Zl, Zp, C
 
 import json
 import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -193,3 +194,16 @@ def test_a_path_that_is_not_utf_8_is_refused(form: str, tmp_path: Path) -> None:
     made = run("recommend", *ASKED, "--model", f"{tmp_path}/\udcff.json", "--format", form)
     assert made.code == 2 and not made.out
     assert "UTF-8" in made.err and made.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [("advisor explain SD425 | true", 141), ("advisor models list | true", 141),
+     ("advisor explain SD425 >&-", 0), ("advisor recommend --hw nosuch 2>&-", 2)],
+)  # fmt: skip
+def test_an_output_that_nobody_reads_is_no_finding(words: str, status: int) -> None:
+    """141 is what a shell tells of any program that a closed pipe ends."""
+    words = words.replace("advisor", f"{sys.executable} -m advisor")
+    script = f"{words}; exit ${{PIPESTATUS[0]}}"
+    made = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
+    assert (made.returncode, made.stderr) == (status, "")

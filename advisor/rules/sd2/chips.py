@@ -16,7 +16,7 @@ NVIDIA_FIX = "Use llama-server, which is built for older chips too"
     "SD268",
     "error",
     "vllm sglang",
-    data="chips.least_capability chips.rocm_not_built chips.no_speculation",
+    data="chips.least_capability chips.rocm_not_built chips.lacking",
 )
 @when(needs="hardware")
 def chip_below_engine(case: Case) -> Hits:
@@ -30,19 +30,22 @@ def chip_below_engine(case: Case) -> Hits:
     """
     arch = compute_arch(case) or ""
     hit = below_capability(case, arch) if arch.startswith("sm_") else not_built(case, arch)
-    if hit := hit or no_speculation(case, arch):
+    if hit := hit or lacks_path(case, arch):
         yield hit
 
 
-def no_speculation(case: Case, arch: str) -> Hit | None:
-    """A backend without a path for speculation, which need not stop."""
-    for row in rows("chips", "no_speculation") if case.plan.method != "none" else ():
-        if row["engine"] == case.plan.engine and arch in row["archs"]:
+def lacks_path(case: Case, arch: str) -> Hit | None:
+    """A backend without a path for speculation, which need not stop, or for so many ranks."""
+    for row in rows("chips", "lacking"):
+        asked = case.plan.tp > row["ranks"] if "ranks" in row else case.plan.method != "none"
+        if asked and row["engine"] == case.plan.engine and arch in row["archs"]:
             return Hit(
                 f"{case.hardware_name}: {row['text']}",
-                flag=case.spec_flag(),
-                fix="Switch speculation off, or use llama-server, whose MTP runs on Metal.",
-                severity="warning",
+                flag=case.spec_flag()
+                if row["severity"] == "warning"
+                else case.flag("--tensor-parallel-size"),
+                fix=row["fix"],
+                severity=row["severity"],
                 row=row,
                 effect="veto",
             )
