@@ -10,10 +10,11 @@ from typing import Any
 import advice_cases as cases
 import pytest
 
+from advisor.advice.explore.values import Within
 from advisor.domain.nouns import Edit, Finding, Fix, Interval, Objective, Skipped
 from advisor.lint.report import Failure
 from advisor.lint.validate import validate
-from advisor.render.findings.hosts import report_github, report_sarif
+from advisor.render.findings.hosts import report_github, report_sarif, uri
 from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import (
     describe_launch,
@@ -22,8 +23,9 @@ from advisor.render.findings.text import (
     skipped_lines,
     summary,
 )
+from advisor.render.layout import Paper, within_lines
 from advisor.render.notes import goal_note, reach, unknown_checkpoint
-from advisor.render.objects import SCHEMAS, named_schema
+from advisor.render.objects import SCHEMAS, inline, named_schema
 from advisor.render.verdict import objective_words, verdict
 from tests.tables import load_yaml
 
@@ -59,7 +61,39 @@ def test_who_reaches_a_launch(plan: dict[str, Any], words: str) -> None:
 
 def test_what_is_not_known_to_be_published_is_to_be_looked_up_or_converted() -> None:
     assert unknown_checkpoint(cases.on()) == "no fp8 checkpoint is known: see its model card"
+    own = cases.on(request=cases.REQUEST.replace(model="acme/Mine-27B"))
+    told = "no fp8 file of acme/Mine-27B is known: convert it"
+    assert unknown_checkpoint(own) == f"{told} with its MTP head"
+    assert unknown_checkpoint(own.replace(plan=cases.plan(0))) == told
     assert goal_note(cases.on()) == ""
+
+
+def test_users_within_are_told_where_none_or_all_are_served() -> None:
+    none = Within(method="none", k=0, likely=None, p=None, sure=None)
+    every = Within(method="mtp", k=2, likely=None, likely_bound="search", p=0.99, sure=None,
+                   sure_bound="search")  # fmt: skip
+    few = Within(method="mtp", k=1, likely=169, p=0.5, sure=98)
+    for within, last in (((none,), "Not even one user is served with 90 %."),
+                         ((none, every), "k=2 serves users at every load tried with 90 %, none 0."),
+                         ((none, few), "k=1 serves 98 users with 90 %, none 0.")):  # fmt: skip
+        assert within_lines(within, Paper())[-1] == f"- {last}"
+
+
+def test_a_file_is_named_as_a_reference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path / "in")
+    inside, outside = f"{tmp_path}/in/a b.sh", f"{tmp_path}/other/a#.sh"
+    names = ("", "-", "x/a,b.sh", inside, outside)
+    assert [uri(name) for name in names] == [
+        "stdin", "stdin", "x/a%2Cb.sh", "a%20b.sh", f"{tmp_path}/other/a%23.sh",
+    ]  # fmt: skip
+
+
+def test_a_schema_without_references_holds_what_they_named() -> None:
+    schema = {"$id": "i", "$defs": {"a": {"type": "string"}, "b": {"items": {"$ref": "#/$defs/a"}}},
+              "anyOf": [{"$ref": "#/$defs/b", "description": "x"}, {"type": "null"}]}  # fmt: skip
+    whole = {"items": {"type": "string"}, "description": "x"}
+    assert inline(schema) == {"anyOf": [whole, {"type": "null"}]}
 
 
 EDITS = (Edit(file="a,b.sh", start=0, end=1, text="x"),)

@@ -9,6 +9,7 @@ from typing import Any
 import advice_cases as cases
 import jsonschema
 
+from advisor.advice.own_runs.ab_test import ComparedGain, LoadVerdict
 from advisor.advice.own_runs.machine import MachineRun, MetricGain
 from advisor.advice.own_runs.receipt import Receipt
 from advisor.readers.results.run import BenchmarkRun, Latency
@@ -66,6 +67,14 @@ def test_a_page_of_a_receipt_has_each_figure_with_its_name() -> None:
     assert [row for row in cells if row] == by_hand("receipt")
     heads = [f"Receipt {RECEIPT.id}: runs", "Run 1", "Run 2", "Off and on"]
     assert re.findall(r"<h[12]>(.*?)</h[12]>", page) == heads
+    gains = LoadVerdict(load="16 at once", gains=(ComparedGain(
+        metric="tpot", off=20.0, on=16.0, gain=1.25, low=1.1, high=1.4, noise="n",
+        verdict="faster"),))  # fmt: skip
+    told = receipt_html(RECEIPT.model_copy(update={"loads": (gains,)})).partition("Gains")[2]
+    assert re.findall(r"<t[dh]>(.*?)</t[dh]>", told)[:14] == [
+        "load", "metric", "off", "on", "gain", "95 % interval", "verdict",
+        "16 at once", "tpot", "20.00", "16.00", "1.25x", "1.10 to 1.40", "faster",
+    ]  # fmt: skip
     assert "<p>Times in ms.</p>" in page and "class=" not in page.partition("</head>")[2]
 
 
