@@ -105,6 +105,9 @@ FOUND = [
     Finding(code="SD203", severity="info", message="as well", file="a,b.sh", line=4,
             sources=("two",), fix=Fix(text="as before", edits=EDITS)),
     Finding(code="SD300", severity="warning", message="alone", fix=Fix(text="by hand")),
+    *(Finding(code=code, severity=severity, message="one of two", file="d.sh", line=1,
+              fix=Fix(text="so", safe=True, edits=(Edit(file="d.sh", start=0, end=2, text="y"),)))
+      for code, severity in (("SD302", "warning"), ("SD301", "error"))),
 ]  # fmt: skip
 
 
@@ -121,7 +124,9 @@ def test_a_report_tells_place_fix_and_sources(verbose: bool) -> None:
     coloured = report_text(report(), color=True, verbose=verbose)
     for name, color in (("error", 31), ("warning", 33)):
         assert f": \x1b[{color}m{name}\x1b[0m SD" in coloured
-    assert [place(one) for one in FOUND] == ["a,b.sh:3:5", "a,b.sh:4", "-"]
+    assert [place(one) for one in FOUND] == [
+        "a,b.sh:3:5", "a,b.sh:4", "-", "d.sh:1", "d.sh:1",
+    ]  # fmt: skip
 
 
 def test_code_hosts_get_the_same_findings() -> None:
