@@ -31,6 +31,11 @@ def test_both_arms_run_what_the_answer_is_about() -> None:
     assert counts == {f"prompts-seed{seed}.jsonl": n for seed, n in ((0, 16), (1, 64), (2, 64))}
 
 
+def test_two_requests_for_each_in_flight_warm_a_server_up() -> None:
+    few = cases.measure().replace(facts=cases.FACTS.replace(concurrency=3))
+    assert bench_plan(few).warmup == 6
+
+
 def test_the_script_starts_warms_and_measures_each_arm() -> None:
     advice, script, bash = cases.measure(), TEXTS["script"], "#!/usr/bin/env bash\n"
     plan = bench_plan(advice, seeds=(5,), rate=2.5)
