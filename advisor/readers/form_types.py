@@ -166,7 +166,7 @@ class Checker:
         for key in parts:
             value, wanted = node.get(key), self.types[name][key]
             items = value.items if wanted[0] == "[" else [value]
-            if value and all(item.kind == "map" for item in items):
+            if items and all(item.kind == "map" for item in items):
                 self._value(key, value, wanted, 0)
 
     def _check_keys(self, node: Node, known: dict[str, str]) -> None:

@@ -77,13 +77,13 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return _python_start(words, i)
     if name in ("vllm", "sglang", "vllm-rs"):
         served = following == "serve" or likely_serve(following)
-        if name == "vllm" and _WITHOUT_SERVE.match(following):
+        if name == "vllm" and words[max(i - 1, 0)].text[:1] != "-" and _BARE.match(following):
             return "vllm", i + 1
         return (name.removesuffix("-rs"), i + 2) if served else None
     if name in ("vllm-serve", "vllm_serve"):
         return "vllm", i + 1
-    if following in ("-and", "-or", "-eq", "-ne"):
-        return None  # PowerShell compares a program's name
+    if following in ("-and", "-or", "-eq", "-ne", "="):
+        return None  # PowerShell compares a program's name, Nix sets one
     if name.startswith(("llama-server", "llama_server")) and not _NAMESAKE.search(name):
         return _llama(words[i]), i + 1
     if name == "llama" and following in ("serve", "server"):
@@ -97,7 +97,7 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
 
 
 # options of the server that `vllm` itself does not have
-_WITHOUT_SERVE = lazy_re(
+_BARE = lazy_re(
     r"--(?:model|served-model-name|tensor-parallel-size|max-model-len|gpu-memory-utilization)(?:=|$)"
 )
 

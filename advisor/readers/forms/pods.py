@@ -194,4 +194,4 @@ def attach_services(documents: list[Node], reading: Reading) -> None:
 
 
 def _number(node: Node, default: float) -> float:
-    return float(node.text) if _NUMBER.fullmatch(node.text) else float(default)
+    return float(node.text if _NUMBER.fullmatch(node.text) else "inf" if node.text else default)

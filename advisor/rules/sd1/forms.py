@@ -67,8 +67,8 @@ def ports(case: Case) -> Hits:
     container, given = case.launch.container, case.flag("--port")
     if container is None or (given is not None and given.unresolved):
         return
-    if given is None and case.launch.fork is not None:
-        return  # an image of somebody else's may have a port of its own
+    if given is None and (case.launch.fork is not None or not case.launch.flags):
+        return  # an image of somebody else's may have a port of its own, and bare words no options
     port = case.plan.port or DEFAULTS[case.plan.engine]
     published = [one for one in container.ports if not one.probe]
     if published and all(one.number != port for one in published):

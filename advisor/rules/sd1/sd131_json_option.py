@@ -204,7 +204,8 @@ def words(case: Case, found: Flag, known: Catalogue, config: str, key: str, valu
     if key == "kv_connector" and isinstance(value, str) and value not in CONNECTORS:
         near = nearest(value, CONNECTORS)
         if near is not None and "module_path" not in (found.value or ""):
-            yield not_a_choice(case, found, key, value, CONNECTORS)
+            own = case.launch.fork is not None  # may have one of its own
+            yield not_a_choice(case, found, key, value, CONNECTORS, everywhere=not own)
     if isinstance(value, dict) and (inner := PARTS.get(key)) is not None:
         yield from fields_of(case, found, key, inner, value)
     choices = tuple(str(choice) for choice in row.get("choices") or ())
