@@ -4,6 +4,7 @@ from itertools import permutations
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.fixes import at, drop_fix, is_release_pinned, joint_fix, rename_fix, span_fix
 from advisor.rules.kit.flags import (
@@ -15,6 +16,7 @@ from advisor.rules.kit.flags import (
 )
 from advisor.rules.kit.values import slip
 
+SERVERS = frozenset(table("compatibility")["server_keywords"]["value"])
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
 # options of `docker run` that no engine has
 DOCKERS = (
@@ -120,17 +122,16 @@ def aliases(case: Case) -> Hits:
         if found.origin != "python" or not found.known:
             continue
         option = catalogue(case).find(lookup_spelling(found), catalogued_version(case))
-        if option is not None and found.raw.startswith("no_") and case.plan.engine == "vllm":
-            field = option.name.lstrip("-").replace("-", "_")
-            if field != found.raw:
-                text = f"vllm has no keyword {found.raw}: in Python it is {field}"
-                yield respelt(found, text, f"Write {field}=False.")
-        if case.plan.engine != "sglang":
+        engine, field = case.plan.engine, option.name.strip("-").replace("-", "_") if option else ""
+        if engine == "vllm" and found.raw in SERVERS:
+            text = f"vllm's classes take no {found.raw}: it is an option of the server"
+            yield respelt(found, text, drop_fix(case, found, f"Take {found.raw} away."))
+        if option is None or field == found.raw:
             continue
-        field = option.name.lstrip("-").replace("-", "_") if option is not None else found.raw
-        same = option is not None and f"--{found.raw}".replace("_", "-") in option.flags
-        if option is not None and same and field != found.raw:
-            text = f"sglang has no keyword {found.raw}: in Python it is {field}"
+        text = f"{engine} has no keyword {found.raw}: in Python it is {field}"
+        if engine == "vllm" and found.raw.startswith("no_"):
+            yield respelt(found, text, f"Write {field}=False.")
+        elif engine == "sglang" and f"--{found.raw}".replace("_", "-") in option.flags:
             yield respelt(found, text, rename_fix(case, found, option.name, f"Write {field}."))
 
 

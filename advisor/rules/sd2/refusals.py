@@ -14,12 +14,8 @@ ROW = table("compatibility")["wrong_tool_parsers"]
 ROWS = rows("compatibility", "speculation_beside")
 PAIRS = table("compatibility")["option_pairs"]
 STRICT = "VLLM_ENFORCE_STRICT_TOOL_CALLING"
-# options of SGLang whose number divides the ranks: what it counts, and the switch beside it
-DIVISORS = (
-    ("--dp-size", "groups of data-parallel attention", "--enable-dp-attention"),
-    ("--nnodes", "nodes", ""),
-    ("--ep-size", "expert-parallel groups", ""),
-)
+# options whose number divides the ranks, or the number of another option, and what is beside them
+DIVISORS = tuple(map(tuple, table("compatibility")["divisors"]["value"]))
 
 
 @rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming", unsure="info")
@@ -155,8 +151,7 @@ def options_at_odds(case: Case) -> Hits:
         given = case.flag(row["option"])
         if row["engine"] == case.plan.engine and given and case.has_switch(row["option"]):
             yield from judge(case, row, given)
-    if case.plan.engine == "sglang":
-        yield from uneven(case)
+    yield from uneven(case)
     yield from nodes(case)
 
 
@@ -194,20 +189,24 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
 
 
 def uneven(case: Case) -> Hits:
-    """Numbers that must divide the tensor-parallel ranks."""
-    tp = case.plan.tp
-    for option, what, beside in DIVISORS:
+    """Numbers that must divide the tensor-parallel ranks, or the number of another option."""
+    for engine, option, what, of, beside, source in DIVISORS:
         given, parts = case.certain(option), number(case, option) or 1
-        if given is None or parts <= 1 or not tp % parts:
+        whole = max(number(case, of) or 0, 0) if of else case.plan.tp
+        if engine != case.plan.engine or given is None or parts <= 1 or not whole % parts:
             continue
         if case.has_switch(beside) if beside else case.plan.pp == 1 and case.flag("--tp-size"):
-            fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)
+            divisors = (one for one in range(1, parts + 1) if whole % one == 0)
+            fits = (whole - whole % parts or parts) if of else max(divisors)
+            text = (
+                f"Use a {f'multiple of {parts}' if of else f'divisor of {whole}'}, such as {fits}."
+            )
             yield Hit(
-                f"{parts} {what} do not divide {tp} tensor-parallel ranks: the server refuses to "
-                "start",
+                f"{parts} {what} do not divide {whole} {of or 'tensor-parallel ranks'}: the server "
+                "refuses to start",
                 flag=given,
-                fix=set_fix(case, given, str(fits), f"Use a divisor of {tp}, such as {fits}."),
-                sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
+                fix=set_fix(case, case.flag(of) or given, str(fits), text),
+                sources=(source,),
             )
 
 
