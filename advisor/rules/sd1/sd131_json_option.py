@@ -200,12 +200,11 @@ def words(case: Case, found: Flag, known: Catalogue, config: str, key: str, valu
     """A word that is on the list of no release that has the key."""
     row = known.json_field(config, key, catalogued_version(case)) or {}
     yield from check_type(case, found, key, row, value)
-    # names that vLLM's factory registers; a module of one's own brings others
-    if key == "kv_connector" and isinstance(value, str) and value not in CONNECTORS:
-        near = nearest(value, CONNECTORS)
-        if near is not None and "module_path" not in (found.value or ""):
-            own = case.launch.fork is not None  # may have one of its own
-            yield not_a_choice(case, found, key, value, CONNECTORS, everywhere=not own)
+    # names that vLLM's factory registers; a module or an image of one's own brings others
+    other = key == "kv_connector" and isinstance(value, str) and value not in CONNECTORS
+    if other and nearest(value, CONNECTORS) and "module_path" not in (found.value or ""):
+        ours = case.launch.fork is None
+        yield not_a_choice(case, found, key, value, CONNECTORS, everywhere=ours)
     if isinstance(value, dict) and (inner := PARTS.get(key)) is not None:
         yield from fields_of(case, found, key, inner, value)
     choices = tuple(str(choice) for choice in row.get("choices") or ())
