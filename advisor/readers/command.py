@@ -58,20 +58,20 @@ def read_command(
     if lead is not None:
         words = [words[0].part(lead.end(), len(words[0])), *words[1:]]
     i = _leading_env(words, own)
-    if i < len(words) and base_name(words[i]) in BYSTANDERS:
+    if i < len(words) and base_name(words[i].text) in BYSTANDERS:
         _other_engine(words[i:], reading)
         return False
     if i < len(words) and _starts_nothing(words, i):
         return False
     plain = i
     while i < len(words):
-        name = base_name(words[i])
+        name = base_name(words[i].text)
         begin = words[i].first() if words[i].first() >= 0 else at
         named = i > 0 and _NAMES_A_PROGRAM.match(words[i - 1].text)  # another program's option
         start = None if named else engine_start(words, i)
         after = words[start[1] : start[1] + 3] if start else []
         optioned = any(_DASHED.match(word.text) or word.has_hole for word in after)
-        if start and (i == plain or optioned or base_name(words[plain]) in LAUNCHERS):
+        if start and (i == plain or optioned or base_name(words[plain].text) in LAUNCHERS):
             engine, first = start
             args = words[first:]
             named_only = not args and reading.form == "python"
@@ -114,8 +114,8 @@ _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
 def _check_start(words: list[Mapped], first: int, reading: Reading) -> None:
     """Say where the words before an engine's arguments start nothing."""
     word, text = words[first - 1], words[first - 1].text
-    before = base_name(words[first - 2]) if first > 1 else ""
-    if base_name(word) == "vllm":
+    before = base_name(words[first - 2].text) if first > 1 else ""
+    if base_name(word.text) == "vllm":
         after = words[first].span() if first < len(words) else None
         quote = reading.source.text[after[0] - 1 : after[0]] if after else ""
         lead = f"serve{quote}, {quote}" if quote in ("'", '"') and quote else "serve "
@@ -154,10 +154,10 @@ _CONTAINER_CARE = frozenset(_CARE.split())
 
 def _starts_nothing(words: list[Mapped], i: int) -> bool:
     """A list item of prose, a cmdlet with a name, `docker stats llama-server`, `kubectl logs`."""
-    names_pods = base_name(words[i]) in CLUSTER and all(word.text != "--" for word in words)
+    names_pods = base_name(words[i].text) in CLUSTER and all(word.text != "--" for word in words)
     if names_pods or words[i].text in _BULLETS or CMDLET.fullmatch(words[i].text):
         return True
-    if base_name(words[i]) not in RUNTIMES:
+    if base_name(words[i].text) not in RUNTIMES:
         return False
     verbs = [word.text for word in words[i + 1 : i + 6] if not word.text.startswith("-")]
     if verbs[:1] in (["compose"], ["container"]):
@@ -165,7 +165,7 @@ def _starts_nothing(words: list[Mapped], i: int) -> bool:
     if verbs[:1] == ["exec"]:
         inner = range(i + 3, len(words))
         return (len(verbs) > 2 and verbs[2] in BYSTANDERS) or not any(
-            engine_start(words, j) or base_name(words[j]) in SHELLS for j in inner
+            engine_start(words, j) or base_name(words[j].text) in SHELLS for j in inner
         )
     return bool(verbs) and verbs[0] in _CONTAINER_CARE
 

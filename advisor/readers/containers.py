@@ -169,7 +169,7 @@ _CLIENTS = frozenset(("bench", "chat", "complete", "run-batch", "collect-env", "
 
 def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
     """Whether the first word is a program of its own (`sleep infinity`), not an argument."""
-    name = base_name(first)
+    name = base_name(first.text)
     if name in BYSTANDERS or name in SHELLS:
         return True
     known = re.search(r"vllm|sglang|llama|server|entrypoint|start|run|^$", name)

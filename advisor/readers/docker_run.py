@@ -35,7 +35,7 @@ def docker_run(
     j, known = j + 1, keys("docker run")
     while j < len(words) and (words[j].text.startswith("-") or _is_open(words[j])):
         name = words[j].text.partition("=")[0]
-        plain = base_name(words[i]) == "docker" and re.fullmatch(r"--[\w-]+", name) is not None
+        plain = base_name(words[i].text) == "docker" and re.fullmatch(r"--[\w-]+", name) is not None
         key, form = name[2:], "docker run" if plain else ""
         meant, (head, _, rest) = misspelt_key(key, form), key.partition("-")
         glued = plain and not meant and rest and head in known and key not in known  # --ipc-host
@@ -44,7 +44,7 @@ def docker_run(
         j += 1 if glued else read_option(ran, words, j, reading)
     if j >= len(words):
         return None
-    if base_name(words[i]) == "docker":
+    if base_name(words[i].text) == "docker":
         _check_options(words[i:j], reading)
     ran.around.image, ran.args = words[j], words[j + 1 :]
     return ran

@@ -1,6 +1,7 @@
 """Which words of a command are programs: engines, shells, those that only name an engine."""
 
 import re
+from functools import lru_cache
 
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import nearest_word
@@ -29,13 +30,12 @@ ENGINE_TEXT = lazy_re(
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
 )
 _MODULES = (
-    (lazy_re(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
+    (lazy_re(r"^vllm\.entrypoints\.(openai\.)?api_server$|^dynamo\.vllm(\.main)?$"), "vllm"),
     (lazy_re(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
     (lazy_re(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
     (lazy_re(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
     (lazy_re(r"^sglang_router\.launch_server$"), "sglang"),
     (lazy_re(r"^llama_cpp\.server$"), "llama-server"),
-    (lazy_re(r"^dynamo\.vllm(\.main)?$"), "vllm"),
     (lazy_re(r"^dynamo\.sglang(\.main)?$"), "sglang"),
 )
 MODULES = ("vllm.entrypoints.openai.api_server", "sglang.launch_server")
@@ -50,9 +50,9 @@ OTHER_ENGINES = lazy_re(
 _NAMESAKE = lazy_re(r"\.(?:sh|py|ps1|bat|cmd|js|service|log|json|ya?ml|conf|ini|md|txt|pid|sock)$")
 
 
-def base_name(word: Mapped) -> str:
-    """The program's name without folder and `.exe`; of a variable its own name."""
-    text = word.text
+@lru_cache(maxsize=1024)
+def base_name(text: str) -> str:
+    """The program that a word names, without folder and `.exe`; of a variable its own name."""
     if text.startswith(HOLE_OPEN) and text.endswith(HOLE_CLOSE):
         text = text[1:-1].lower().replace("_", "-")
         known = (one for one in ("llama-server", "sglang", "vllm", "python") if one in text)
@@ -71,7 +71,7 @@ _LLAMA_SIGNS = frozenset(_SIGNS.split())
 
 def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     """Engine and index of its first argument, if the command at `i` starts one."""
-    name = base_name(words[i])
+    name = base_name(words[i].text)
     following = words[i + 1].text if i + 1 < len(words) else ""
     if _PYTHON.match(name):
         return _python_start(words, i)

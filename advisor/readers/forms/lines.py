@@ -192,7 +192,7 @@ def _read_line(line: Mapped, names: dict[str, Mapped], env: Env, reading: Readin
 def _starts(words: list[Mapped]) -> bool:
     """Whether a line begins with a program that can start a server; prose only names one."""
     return (
-        base_name(words[0]) in SHELLS | RUNTIMES | LAUNCHERS | {"exec", "env"}
+        base_name(words[0].text) in SHELLS | RUNTIMES | LAUNCHERS | {"exec", "env"}
         or _SETS.match(words[0].text) is not None
         or engine_start(words, 0) is not None
     )

@@ -82,9 +82,9 @@ def cut_container(
     words: list[Mapped], command: Mapped, source: Mapped, end: int, reading: Reading
 ) -> None:
     """`docker run` that ends before its image or before the server's options."""
-    while words and base_name(words[0]) in ("exec", "sudo"):
+    while words and base_name(words[0].text) in ("exec", "sudo"):
         words = words[1:]
-    if not words or base_name(words[0]) not in RUNTIMES:
+    if not words or base_name(words[0].text) not in RUNTIMES:
         return
     said = options_after_blanks(command, reading) or options_behind(source, end, reading, True)
     ran = docker_run(words, 0, reading, None) if said else None
