@@ -6,7 +6,7 @@ ones, and over their loads once for each range of one answer.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -38,6 +38,7 @@ _LOADS = ("ctx_tokens", "output_tokens", "concurrency")
 _NUMBERS = ("tp", "temperature", "prefix_share", "output_spread")  # of a request, under their names
 MOST_ROWS = 2**17  # worked out at once
 EACH = 2**8  # rows in all, of which each load is asked
+SIDES = np.array([*product((-1.0, 1.0), repeat=3)])  # directions of a box's corners (8, 3)
 # What tells that a row was run
 RESULTS = (
     "run_id", "source_id", "speedup", "output_tok_s", "request_tok_s", "tpot_ms", "ttft_ms",
@@ -183,16 +184,16 @@ def _by_halves(
     boxes: Sequence[Ints], loads: Floats, ask: Callable[[list[Point]], Answers], most: int
 ) -> Iterator[tuple[Ints, tuple[str, ...]]]:
     """(rows, answer) for boxes of rows of one configuration each, of loads (N, 3), which is one
-    where that of each is the same; in a box of more than `most` where its ends and its middle have
-    the same. What is open of all boxes is asked at once.
+    where that of each is the same; in a box of more than `most` where its rows nearest to the eight
+    corners have the same. What is open of all boxes is asked at once.
     """
     known: dict[Point, tuple[str, ...]] = {}
     waiting = [*enumerate(boxes)]
     while waiting:
         points: list[list[Point]] = []
         for number, rows in waiting:
-            low, high = loads[rows].min(axis=0), loads[rows].max(axis=0)
-            ends = np.stack([low, high, np.sqrt(low * high)]) if len(rows) > most else loads[rows]
+            far = (np.log(loads[rows]) @ SIDES.T).argmax(axis=0).tolist()
+            ends = loads[rows[sorted({*far})]] if len(rows) > most else loads[rows]
             points.append([(number, *end) for end in ends.tolist()])
         new = [x for x in dict.fromkeys(chain.from_iterable(points)) if x not in known]
         for part in (new[i : i + EACH] for i in range(0, len(new), EACH)):
@@ -282,8 +283,7 @@ def _rank_link(link: str, hardware: str, gpus: str, tp: str) -> str:
 
 
 def _thinking(model: str) -> str | None:
-    pair = find_model(model.strip())
-    default = pair[0].thinking_default if pair is not None else None
+    default = pair[0].thinking_default if (pair := find_model(model.strip())) else None
     return None if default is None else str(default)
 
 
