@@ -15,9 +15,9 @@ from advisor.advice.plans import methods
 from advisor.advice.plans.methods import MOST_K
 from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
-from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.host_memory import host_layers
 from advisor.perf.sizes import device
+from advisor.perf.sizes.device import without_graphs
 
 if TYPE_CHECKING:
     from advisor.advice.judge import Written

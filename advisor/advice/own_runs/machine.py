@@ -18,8 +18,8 @@ from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
-from advisor.perf.encoding.encode_plans import GRAPHS_OFF, GRAPHS_OFF_BY_VALUE
 from advisor.perf.host_memory import MARGIN
+from advisor.perf.sizes.device import GRAPHS_OFF, GRAPHS_OFF_BY_VALUE
 from advisor.perf.sizes.weights import ALL_EXPERTS, EXPERTS_OF, OVERRIDE
 
 NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,39}$")

@@ -22,12 +22,11 @@ from advisor.perf.encoding.encode_names import (
 )
 from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
+from advisor.perf.sizes.device import without_graphs
 from advisor.perf.sizes.pools import attention_groups, expert_ranks
 from advisor.perf.sizes.weights import DRAFT_SIZE
 
 BRIDGED = sourced(2, "GPUs", "NVIDIA: one NVLink bridge joins two cards", "read")
-GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
-GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-decode", "disabled"))
 
 
 def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
@@ -154,17 +153,6 @@ def scheduled_k(plan: Plan, concurrency: int | None) -> float:
         if first <= running <= last:
             return float(k)
     return float(plan.k)
-
-
-def without_graphs(plan: Plan) -> bool:
-    """Whether the plan's own flags take CUDA graphs from the engine, for both arms."""
-    rows = [(name, (value or "").replace(" ", "")) for name, value in plan.extra]
-    return any(
-        (name in GRAPHS_OFF and text.lower() != "false")
-        or (name, text) in GRAPHS_OFF_BY_VALUE
-        or (name == "--compilation-config" and '"cudagraph_mode":"NONE"' in text)
-        for name, text in rows
-    )
 
 
 def _draft_model_size(plan: Plan) -> float:

@@ -13,6 +13,8 @@ from advisor.perf.regimes.setting import Length, lesser
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
+GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
+GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-decode", "disabled"))
 USABLE_DISCRETE = sourced(
     0.996, "GiB per advertised GB", 'H200: "141 GB" is 140.4 GiB to CUDA', "measured"
 )
@@ -190,3 +192,14 @@ def reserves(plan: Plan) -> bool:
 def nearly_fits(plan: Plan, made: MemoryBill) -> bool:
     """Whether a plan's slots are billed too large by no more than such bills were wrong by."""
     return reserves(plan) and made.fits is False and (made.short_gib or 0.0) <= BILL_ERROR_GIB
+
+
+def without_graphs(plan: Plan) -> bool:
+    """Whether the plan's own flags take CUDA graphs from the engine, for both arms."""
+    rows = [(name, (value or "").replace(" ", "")) for name, value in plan.extra]
+    return any(
+        (name in GRAPHS_OFF and text.lower() != "false")
+        or (name, text) in GRAPHS_OFF_BY_VALUE
+        or (name == "--compilation-config" and '"cudagraph_mode":"NONE"' in text)
+        for name, text in rows
+    )

@@ -20,10 +20,10 @@ from advisor.domain.records import NamedTuple
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number as figure
 from advisor.perf import memory
-from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.setting import matches as fits
+from advisor.perf.sizes.device import without_graphs
 from advisor.rules.kit.case import integer, is_hybrid, number, rows
 
 GRAPHS = "--max-cudagraph-capture-size"
