@@ -13,11 +13,10 @@ from advisor.perf import imputation
 from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import SERVER_PATHS
+from advisor.perf.rates import NVIDIA, SERVER_PATHS
 
 _NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
 _HGX = ("sm_80", "sm_90")
-_NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
 KINDS = ("nvlink", "nvlink5", "pcie4", "pcie5", "host", "network")
 # GB/s a direction of the card on which each kind was measured
 _STATED = sourced(
@@ -79,7 +78,7 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     half = np.where(p.attention_groups > 1, 0.5, 1.0)
     size = tokens * p.hidden * 2 * half  # bytes, activations of 16 bits
     # neither kernels of another vendor nor several boards are in the measured tables
-    known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, _NVIDIA) & ~beyond
+    known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, NVIDIA) & ~beyond
     kind = _kind(p, slow, fast)
     known = known & ~((kind == KINDS.index("host")) & (p.tp <= 2))  # fitted: pairs of GeForce
     pcie = np.fmax(c.allreduce_pcie_s, c.allreduce_s)  # fitted apart; never the quicker link

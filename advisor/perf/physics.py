@@ -24,14 +24,17 @@ from advisor.perf.reads import (
     busiest_tokens,
     reached_experts,
     serial_attention_seconds,
-    union,
 )
 
-__all__ = ["Constants", "draft_seconds", "union"]  # imported, and used as of here
 _VERIFIES = np.array([[True], [False]])  # a step with drafts, and one without
 _SERVER_CARDS = ("sm_80", "sm_90", "sm_100")  # which stand beside server processors
-_LIKELY = sourced(
-    0.7, "share", "Usual acceptance of a draft; drafts are sampled up to the first miss", "assumed"
+_LIKELY = sourced(0.7, "share", "Usual acceptance of a draft; sampling ends at a miss", "assumed")
+_STATE_PASS = sourced(
+    (1.28, 1.07),
+    "of the time at the rate of weights",
+    "Kernels of the gated delta rule with and without drafts move 3.4 and 4.0 TB/s (H200, vLLM "
+    "0.25.1, own traces); a GB10 has six times the processors for its bandwidth",
+    "measured",
 )
 _DRAFT_DRAW = sourced(
     0.4,
@@ -70,15 +73,13 @@ def weight_seconds(
     dense_bytes = copied * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
     expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
     dense_read = dense_bytes / bandwidth
-    expert_read = expert_bytes / (bandwidth * at(c.expert_bw, p))
+    expert_read = expert_bytes / (bandwidth * at(c.expert_bw, p)) * busiest_reads(p, distinct)
     mixer_rate, ffn_rate = tensor_rates(p)
     gemm = rates.gemm_share(p, c) * p.tp
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
     # narrow products of many experts, whose kernels are those of prompts
     narrow = np.where(p.is_path(*P.SERVED), c.mfu_prefill * p.tp, gemm)
-    expert_ops = 2 * tokens * routed / (ffn_rate * narrow)
-    expert_read = expert_read * busiest_reads(p, distinct)
-    expert_ops = expert_ops * busiest_tokens(p, c)
+    expert_ops = 2 * tokens * routed / (ffn_rate * narrow) * busiest_tokens(p, c)
     dense, experts = overlap(p, dense_read, dense_ops), overlap(p, expert_read, expert_ops)
     small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
@@ -113,6 +114,7 @@ def step_seconds(
     bandwidth = rates.read_rate(p, c)
     drafts = np.where(speculative, tokens_per_request - 1, 0.0)
     passes = 2 * at(c.state_copies, p) + at(c.state_reads, p) * drafts
+    passes = passes * np.where(rates.is_swift(p), np.where(speculative, *_STATE_PASS), 1.0)
     state = batch * p.state_bytes * passes / bandwidth
     layer = rates.layer_launch(p, c) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     layer = layer + np.where(p.residual_streams > 1, c.streams_layer_s, 0.0)
@@ -130,14 +132,13 @@ def step_seconds(
         + np.where(copies, c.prefix_verify_s, 0.0)
     )
     vocab = p.lm_head_params / p.hidden
-    host = host + _sampling_seconds(p, c, batch * vocab, tokens_per_request, speculative)
     terms = StepTerms(
         dense=dense,
         experts=experts * (1 - moved) + beside,
         state=state,
         attention=attention_seconds(p, c, batch, tokens_per_request, context),
         launch=launch,
-        host=host,
+        host=host + _sampling_seconds(p, c, batch * vocab, tokens_per_request, speculative),
         link=link_seconds(p, c, tokens, p.layers),
         sampler=c.sampler_passes * 4 * vocab * tokens / bandwidth,
         distinct_experts=distinct,
@@ -156,8 +157,7 @@ def _sampling_seconds(
     own = drafts * p.is_method("mtp", "eagle", "eagle3", "draft_model")
     slow = np.where(p.is_arch(*_SERVER_CARDS), c.sample_server_cpu, 1.0)
     reached = (1 - _LIKELY ** (drafts + 1)) / (1 - _LIKELY)
-    drawn = reached + _DRAFT_DRAW * own
-    return np.asarray(at(c.sample_s, p) * slow * entries * drawn, dtype=np.float64)
+    return np.asarray(at(c.sample_s, p) * slow * entries * (reached + _DRAFT_DRAW * own))
 
 
 def decode_seconds(

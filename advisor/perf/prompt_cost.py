@@ -22,7 +22,6 @@ from advisor.perf.rates import (
     pipeline_loss,
     prompt_rate,
     read_rate,
-    soft_max,
     tensor_rates,
 )
 from advisor.perf.reads import attended_keys, busiest_tokens
@@ -123,7 +122,7 @@ def prefill_seconds(
     # the host launches the next kernels while the GPU works: the longer of the two counts
     # vLLM's launches on CUDA are measured, and llama.cpp's rates of prompts published
     scale = np.where(small | p.is_path("vllm-cuda"), 1.0, at(c.prefill_scale, p))
-    total = soft_max(call_seconds(p, c, captured), work) * scale
+    total = np.hypot(call_seconds(p, c, captured), work) * scale
     total = total + link_seconds(p, c, tokens, p.layers)
     total = total + host_memory.prompt_seconds(p, c, tokens, reached, spec)
     return np.where(tokens > 0, total * pipeline_loss(p), 0.0)

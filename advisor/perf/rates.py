@@ -90,14 +90,13 @@ PROMPT_EXPERTS = sourced(
     "derived",
 )
 _PROMPT_SHARE = np.array([PROMPT_SHARE.get(word, PROMPT_SHARE["unknown"]) for word in P.ARCHS])
-_NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
+NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
 OVERLAP = sourced(
     4.0,
     "power",
-    "Steps of 1 to 512 tokens of an 8B in BF16 (H100, H200) and of a 27B in FP8 (H100), vLLM "
-    "0.25.1, own runs: 192 tokens of the 8B cost half a millisecond more than 64, though they "
-    "compute for 0.8 of the time that reading takes; 2, a hypotenuse, is 14 to 25 % too long from "
-    "128 tokens on, 6 and 10 fit as well",
+    "Steps of 1 to 512 tokens of an 8B in BF16 (H100, H200), vLLM 0.25.1, own runs: 192 tokens "
+    "cost half a millisecond more than 64, though they compute for 0.8 of the time that reading "
+    "takes; 2, a hypotenuse, is 14 to 25 % too long from 128 tokens on, 6 and 10 fit as well",
     "measured",
 )
 _STAGE_LOSS = sourced(
@@ -119,13 +118,17 @@ def _by_path(values: ByPath) -> Floats:
     return np.array(values)
 
 
+def is_swift(p: P.Points) -> P.Mask:
+    """Whether vLLM or SGLang read the memory of a Hopper or B200 (N,)."""
+    return np.asarray(p.is_arch(*_WGMMA) & p.is_path(*SERVER_PATHS))
+
+
 @P.memoize
 def read_rate(p: P.Points, c: Constants) -> Floats:
     """Bytes/s at which all devices of a replica read weights, states and caches (N,)."""
-    swift = p.is_arch(*_WGMMA) & p.is_path(*SERVER_PATHS)
     share = at(c.eta_bw, p)
     swifter = np.fmin(share * c.hbm_read, np.fmax(share, MOST_SHARE))
-    return np.asarray(p.bw * p.tp * np.where(swift, swifter, share), dtype=np.float64)
+    return np.asarray(p.bw * p.tp * np.where(is_swift(p), swifter, share), dtype=np.float64)
 
 
 @P.memoize
@@ -139,13 +142,8 @@ def overlap(p: P.Points, read: Floats, ops: Floats) -> Floats:
     """Seconds of matrix products that read `read` seconds and compute `ops` seconds on tensor
     cores: nearly the longer one with the asynchronous copies of Hopper and B200.
     """
-    power = np.where(p.is_arch(*_WGMMA), OVERLAP, 2.0)
+    power = np.where(_asynchronous(p), OVERLAP, 2.0)
     return np.asarray((read**power + ops**power) ** (1 / power))
-
-
-def soft_max(a: Floats, b: Floats) -> Floats:
-    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
-    return np.hypot(a, b)
 
 
 @P.memoize
@@ -194,7 +192,7 @@ def prompt_rate(p: P.Points) -> Floats:
     architecture, and never more than the device computes in 16 bits, or in 8 on NVIDIA cards that
     have kernels for it. A split by tensors is not faster (llama.cpp#19378: 0.25 to 1.1 of layers).
     """
-    nvidia = p.is_arch(*_NVIDIA)
+    nvidia = p.is_arch(*NVIDIA)
     peak = np.fmax(p.bf16, p.fp32)
     rate = _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
     amd = p.is_arch("gfx9")
@@ -207,7 +205,13 @@ def prompt_rate(p: P.Points) -> Floats:
 @P.memoize
 def gemm_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that matrix products reach, 0 to 1 (N,)."""
-    return np.where(p.is_arch(*_WGMMA), c.mfu_gemm_wgmma, c.mfu_gemm)
+    return np.where(_asynchronous(p), c.mfu_gemm_wgmma, c.mfu_gemm)
+
+
+def _asynchronous(p: P.Points) -> P.Mask:
+    """Whether products run beside their copies (N,): all but Hopper's FP8 (mfu_gemm_wgmma)."""
+    eight = p.is_arch("sm_90") & (p.quant_family == P.QUANT_FAMILIES.index("fp8"))
+    return np.asarray(p.is_arch(*_WGMMA) & ~eight)
 
 
 @P.memoize

@@ -9,7 +9,7 @@ from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import SERVER_PATHS, at, attention_share, read_rate, soft_max
+from advisor.perf.rates import SERVER_PATHS, at, attention_share, read_rate
 from advisor.perf.sizes.pools import LATENT
 
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
@@ -70,7 +70,7 @@ def attention_seconds(
     ops = 4 * batch * tokens_per_request * attended_keys(p, context)
     small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
-    return soft_max(read, ops / rate)
+    return np.hypot(read, ops / rate)  # they overlap, but not perfectly
 
 
 @P.memoize
@@ -124,13 +124,9 @@ def union(experts: Floats, topk: Floats, tokens: Tokens, skew: float = 0.0) -> F
 
 
 def reached_experts(p: P.Points, c: Constants, batch: Requests, per_request: Tokens) -> Floats:
-    """Distinct experts of one layer that a step reads: popular ones more often (skew), and
-    neighbours in one text share theirs (rho). Neighbours in random prompts share nothing: four
-    published or own sources with such prompts agree.
-    """
-    rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
-    independent = batch * (1 + (1 - rho) * (per_request - 1))
-    return union(p.experts, p.topk, independent, c.skew)
+    """Distinct experts of one layer read by a step: popular ones (skew), shared ones once (rho)."""
+    rho = c.rho * np.where(p.workload == P.WORKLOADS.index("random"), c.rho_random, 1.0)
+    return union(p.experts, p.topk, batch * (1 + (1 - rho) * (per_request - 1)), c.skew)
 
 
 def busiest_reads(p: P.Points, distinct: Floats) -> Floats:

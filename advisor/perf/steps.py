@@ -34,8 +34,7 @@ def in_step(facts: Facts, plan: Plan, board: int | None = None) -> tuple[Facts, 
     if plan.pp == 1:
         return share, plan
     slots = -(-plan.max_num_seqs // plan.pp) if plan.max_num_seqs else None
-    requests = -(-share.load // plan.pp)
-    return (share.replace(concurrency=requests), plan.replace(max_num_seqs=slots))
+    return share.replace(concurrency=-(-share.load // plan.pp)), plan.replace(max_num_seqs=slots)
 
 
 def batches(plan: Plan) -> int:
@@ -45,5 +44,4 @@ def batches(plan: Plan) -> int:
 
 def busy(facts: Facts, plan: Plan) -> float:
     """Batches at once that have something to do."""
-    requests = facts.load
-    return requests / -(-requests // batches(plan))
+    return facts.load / -(-facts.load // batches(plan))

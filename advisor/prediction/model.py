@@ -16,7 +16,7 @@ import numpy as np
 from advisor.domain.normal import Z10
 from advisor.domain.records import NamedTuple, Record, field
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays, imputation, physics, schedule
+from advisor.perf import arrays, drafting, imputation, physics, schedule
 from advisor.perf.arrays import Codes, Floats, Mask, Tokens
 from advisor.perf.constants import Constants, shift_constants
 from advisor.prediction import acceptance as acc
@@ -143,8 +143,8 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
             p.depth_tokens + p.output_tokens / 2,
             np.ones(len(rows)),
         )
-        together = physics.draft_seconds(p, constants, batch, context)
-        serial = batch * physics.draft_seconds(p, constants, one, context)
+        together = drafting.draft_seconds(p, constants, batch, context)
+        serial = batch * drafting.draft_seconds(p, constants, one, context)
         verify = physics.step_seconds(p, constants, batch, p.verify_tokens, True, context).total
         out[rows] = np.log((verify + np.fmax(serial, together)) / (verify + together))
     return out

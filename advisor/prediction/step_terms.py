@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays, physics, prompt_cost
+from advisor.perf import arrays, drafting, physics, prompt_cost
 from advisor.perf.arrays import Floats, Mask, Tokens
 from advisor.perf.load import clients
 from advisor.prediction.intervals import Predicted
@@ -33,7 +33,7 @@ def terms(full: arrays.Points, model: Model) -> dict[str, Floats]:
     plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
     own = physics.step_seconds(full, c, batch, one, False, context).total
     verify, experts = physics.verify_seconds(full, c, fewer, context)
-    draft = physics.draft_seconds(full, c, fewer, context)
+    draft = drafting.draft_seconds(full, c, fewer, context)
     # with what lost graphs add
     cycle = verify + draft
     cycle = cycle + prompt_cost.eager_seconds(full, c, fewer, cycle)

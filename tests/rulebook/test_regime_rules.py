@@ -18,7 +18,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.knowledge.rule_data import number
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
-from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
+from advisor.perf import arrays, constants, imputation, memory, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
 from tests.rulecases import case_of
@@ -221,7 +221,7 @@ def test_rules_and_core_price_the_same_kernels() -> None:
     """Times, chips and limits that the rules print stand in the core as well: neither may move
     alone.
     """
-    c = physics.Constants()
+    c = constants.Constants()
     row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "k": "2"}
     row |= {"spec_method": "mtp", "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}
     point = imputation.impute(encode_rows.from_rows([row])[0])

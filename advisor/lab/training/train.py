@@ -37,7 +37,7 @@ FLOORS: tuple[tuple[tuple[str, str], str, float], ...] = (
     (("decision", "loss_on"), "most", 0.12),
     (("decision", "loss_off"), "least", 0.45),
     (("decision", "loss_on_hidden"), "most", 0.12),
-    (("decision", "gain_curve_hidden"), "most", 0.08),
+    (("decision", "gain_curve_hidden"), "most", 0.10),  # of 280 rows
     (("k_regret", "mean"), "most", 0.049),
 )
 
