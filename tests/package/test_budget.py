@@ -17,17 +17,19 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "knowledge, lint, domain": (5740, 3870), "lab": (4040, 2620), "other": (120, 70),
     "perf": (5850, 3170), "prediction, methods": (3630, 2070), "readers": (7730, 5580),
     "readers/results": (2690, 1600), "render": (4920, 2770), "rules": (8900, 4600),
-    "tests": (37220, 20610),
+    "tests": (36710, 20560),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,
          "knowledge, lint, domain": 4400, "advisor": 58000, "tests": 36000}  # fmt: skip
+OTHERS = ("rules", "corpus", "corpus2", "**/files")  # counted above, or material that is read
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 850),
     "the model card": (("advisor/*.j2",), 170),
     "cases of rules": (("tests/rules/*.yaml",), 5580),
     "rule data": (("knowledge/rules/*.json",), 1380),
+    "cases of other tests": (("tests/*.yaml", *(f":!tests/{name}" for name in OTHERS)), 10810),
 }
 TOGETHER = {"prediction": "prediction, methods", "methods": "prediction, methods",
             "knowledge": "knowledge, lint, domain", "lint": "knowledge, lint, domain",
