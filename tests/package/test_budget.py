@@ -17,7 +17,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "knowledge, lint, domain": (5740, 3870), "lab": (4040, 2620), "other": (120, 70),
     "perf": (5850, 3170), "prediction, methods": (3630, 2070), "readers": (7730, 5580),
     "readers/results": (2690, 1600), "render": (4920, 2770), "rules": (8900, 4600),
-    "tests": (36710, 20560),
+    "tests": (36720, 20570),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,

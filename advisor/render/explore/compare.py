@@ -13,7 +13,6 @@ from advisor.advice.explore.compare import (
 )
 from advisor.advice.explore.values import Point, Rate, Within
 from advisor.advice.explore.why_not import WhyNot
-from advisor.domain.nouns import Interval
 from advisor.render.json_out import ANSWER
 from advisor.render.layout import (
     PAGE,
@@ -49,8 +48,8 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
         ("quantisation", lambda a: a.advice.facts.quant.id),
         ("engine", lambda a: f"{a.advice.plan.engine} {a.advice.plan.engine_version or ''}"),
         ("answer", _answer),
-        ("gain", _gain),
-        ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.candidate else "-"),
+        ("gain", _gain),  # for the goal
+        ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.gain else "-"),
         *((title, partial(_arrow, name)) for name, title in _SPEEDS.items()),
         ("weights GiB", lambda a: f"{a.memory.weights_gib + a.memory.spec_gib:.1f}"),
         ("KV tokens", lambda a: number(a.memory.kv_tokens) if a.memory.kv_tokens else "-"),
@@ -116,9 +115,10 @@ def _answer(arm: ComparedArm) -> str:
 
 
 def _gain(arm: ComparedArm) -> str:
-    if arm.advice.estimate is None or arm.advice.candidate is None:
+    if arm.advice.candidate is None:
         return "-"
-    gain: Interval = arm.advice.estimate.output_tok_s.speedup
+    if (gain := arm.advice.gain) is None:
+        return "not predictable"
     middle, low, high = (f"{100 * (x - 1):+.0f}" for x in (gain.p50, gain.p10, gain.p90))
     return f"{middle} % ({low} to {high})"
 

@@ -17,8 +17,8 @@ from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
-from advisor.render.explore.compare import comparison_text
-from advisor.render.layout import Paper, within_lines
+from advisor.render.explore.compare import comparison_rows, comparison_text
+from advisor.render.layout import Paper, percent, within_lines
 from advisor.render.objects import named_schema
 from tests.tables import spread
 
@@ -53,6 +53,16 @@ def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -
     assert found.differences
     text = comparison_text(found, Rate())
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("goal", ["throughput", "tpot", "balanced", "ttft"])
+def test_the_gain_is_that_of_the_goal(goal: str) -> None:
+    request = GB10.replace(goal=goal, concurrency=16, ctx_tokens=2048)
+    table = {row[0]: row[1] for row in comparison_rows(compare(request, ("mtp", "dflash")), Rate())}
+    gain = recommend(request.replace(method="mtp")).gain
+    assert (gain is None) == (goal == "ttft")
+    assert table["gain"].split(" (")[0] == (percent(gain.p50) if gain else "not predictable")
+    assert (table["P(gain)"] == "-") == (gain is None)
 
 
 def test_releases_say_which_defect_ended_with_its_source() -> None:
