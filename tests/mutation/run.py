@@ -71,7 +71,8 @@ TESTS = {  # room: its modules; the tests that must notice
     # the examples run beside it, where no mutant is seen
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
     "tests/advice/explore/test_plan_compose.py",
-    "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli/test_[!p]*.py tests/cli/serve",
+    "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli/test_[!p]*.py "
+    "tests/cli/serve/test_[!n]*.py",
     "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py",
 }
 ROOMS = {name: Room(*(tuple(x.split()) for x in row.split(";"))) for name, row in TESTS.items()}
