@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 try:
@@ -31,3 +32,20 @@ settings.load_profile("same")
 _is_ours = getattr(providers, "is_local_module_file", None)
 if _is_ours is not None:
     providers.is_local_module_file = lambda path: not settings().derandomize and _is_ours(path)
+
+# Modules that start servers and commands or draw many questions, half of the time of all: the loop
+# of a change, `-m "not slow"`, leaves them out; .ci/mutation does not
+SECONDS = {
+    "test_hostile", "test_no_file", "test_pages", "test_tools", "test_loads", "test_exchange",
+    "test_launch", "test_llama_server_grid", "test_plan", "test_plain_install", "test_calibrate",
+    "test_own_round_trip", "test_metamorphic", "test_bench_run", "test_addresses", "test_compare",
+    "test_render_grid", "test_what_if", "test_one_answer", "test_k_ranges", "test_lines",
+    "test_physical_bounds", "test_files", "test_published_layouts",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what takes seconds, and not minutes."""
+    for item in items:
+        if item.path.stem in SECONDS and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.slow(of="seconds"))

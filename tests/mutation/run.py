@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOOR = 0.85  # of the mutants tried, in each room of which so many were tried, and in all
 ENOUGH = 50
 NUMBERS = 4  # every so manyth mutant is a number of a module
+TRIED = "not slow or slow(of='seconds')"  # what takes minutes is not
 FINDINGS = "tests/rulebook/test_findings.py"
 
 
@@ -126,8 +127,8 @@ def config(room: Room, folder: Path) -> str:
             'source_paths = ["advisor"]',
             f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
             f"also_copy = {json.dumps(beside)}",
-            'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
-            '"not slow"]',
+            'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", '
+            f'"-m", "{TRIED}"]',
             f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
             "use_setproctitle = false",
             "",
@@ -219,7 +220,7 @@ def is_noticed(folder: Path, tests: Sequence[str]) -> bool:
     """Whether one of these tests fails in the copy as it is."""
     words = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:xdist", "-q", "-x"]
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)}
-    words += ["-m", "not slow", *tests]
+    words += ["-m", TRIED, *tests]
     code = subprocess.run(words, cwd=folder, capture_output=True, env=env, check=False).returncode
     return bool(tests) and code in (1, 2)  # a test failed, or its file could not be read
 
