@@ -9,19 +9,9 @@ from advisor import predict, recommend
 from advisor.domain.normal import Z10
 from advisor.prediction import documented
 from advisor.prediction.artefact import load
-from advisor.prediction.decision import decide_one
 from advisor.prediction.documented import Observed, move
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.intervals import posterior as split
-
-
-def test_two_documented_engines_do_not_flip_without_a_measurement() -> None:
-    """64 requests on an H100: no on with one engine and off with the other."""
-    found = {
-        recommend(hardware="h100", engine=engine, concurrency=64).decision
-        for engine in ("vllm", "sglang")
-    }
-    assert found != {"on", "off"}
 
 
 def prediction(median: float, width: float) -> Predicted:
@@ -113,14 +103,6 @@ def test_a_loss_that_was_measured_elsewhere_does_not_turn_the_sign() -> None:
     assert made.decision != "off" and made.gain.p50 > 1
     found = {f.code: f.effect for f in made.findings}
     assert found["SD426"] == "caution"
-
-
-@given(st.floats(0.2, 5), st.floats(0, 1))
-def test_the_rule(median: float, chance: float) -> None:
-    decision = decide_one(median, chance)
-    assert not (decision == "on" and median <= 1)
-    assert not (decision == "off" and chance >= 0.8)
-    assert decide_one(float("nan"), float("nan")) == "measure"
 
 
 @pytest.mark.parametrize("caution", [False, True])

@@ -47,8 +47,6 @@ def test_no_condition_names_the_decision_that_was_taken(advice: Advice) -> None:
     assert not [line for line in advice.would_change if line.endswith(f": {word}")]
 
 
-CROWDED = (2, 4)  # questions whose pool holds fewer requests with speculation than without
-FOUR = {"gpus": 4, "tp": 1}
 PCIE = fields("hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b quant=fp8")
 
 
@@ -79,18 +77,6 @@ def test_k_keeps_to_the_documented_limit() -> None:
     assert made.k <= min(limits)
 
 
-def test_replicas_add_up_their_tokens_per_second() -> None:
-    one, four, idle, alone = (
-        recommend(hardware="h100", concurrency=load, **more).estimate
-        for load, more in ((16, {}), (64, FOUR), (1, FOUR), (1, {}))
-    )
-    for arm in ("baseline", "value"):
-        speeds = [getattr(each.output_tok_s, arm) for each in (one, four, idle, alone)]
-        assert speeds[1] == pytest.approx(4 * speeds[0], rel=0.02)
-        assert speeds[2] == pytest.approx(speeds[3], rel=0.02)
-    assert four.tpot_ms.value == pytest.approx(one.tpot_ms.value, rel=0.02)
-
-
 def test_objectives_that_no_arm_meets_are_named() -> None:
     made = recommend(hardware="gb10", max_tpot_ms=1.0, max_ttft_ms=5.0)
     assert not made.objective.met
@@ -107,19 +93,6 @@ def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
     # a stated --tp leaves other engines out of the ways that it names
     one, two = (str(refusal.value).partition("; what fits")[0] for refusal in (all_splits, asked))
     assert one == two and "short" in one
-
-
-def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
-    """An interval that holds 1 leaves a tenth for either side, one that does not leaves less, and a
-    median above 1 says that a gain is likelier: for a mixed goal as well.
-    """
-    for asked in ({"hardware": "gb10", "concurrency": 16}, {"hardware": "h200", "concurrency": 64}):
-        made = recommend(**asked)
-        interval = decide.goal_interval(made.estimate, "balanced")
-        chance = made.estimate.p_gain
-        assert (interval.p10 > 1) == (chance > 0.9)
-        assert (interval.p50 > 1) == (chance > 0.5)
-        assert (interval.p90 < 1) == (chance < 0.1)
 
 
 def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> None:
@@ -228,18 +201,6 @@ def test_a_flag_that_the_release_renamed_is_refused_before_it_is_printed(
     monkeypatch.setattr(adapter.catalogue, "find", without)
     with pytest.raises(AdvisorError, match="has no --max-num-batched-tokens"):
         recommend(hardware="gb10", engine="vllm")
-
-
-@pytest.mark.parametrize("which", CROWDED)
-def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
-    """Where speculation leaves room for fewer requests, nothing was measured that could say
-    otherwise.
-    """
-    estimate = recommend(**QUESTIONS[which]).estimate
-    assert estimate.terms["requests_verify"] < estimate.terms["requests_base"]
-    assert (
-        estimate.tpot_ms.value >= 0.99 * estimate.terms["cycle_ms"] / estimate.accepted_length.p50
-    )
 
 
 def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:

@@ -1,8 +1,6 @@
 """Whatever stands in the options: an answer, or exit 2 with one sentence; never a traceback."""
 
 import json
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from cli_run import run
 from hypothesis import example, given, settings
@@ -103,30 +101,3 @@ def test_no_command_line_ends_in_a_traceback(argv: list[str]) -> None:
     ran = run(*argv)
     assert ran.code in (0, 1, 2), ran
     assert "Traceback" not in ran.err
-
-
-CELLS = st.one_of(ODD.filter(lambda text: len(text) < 100), st.text(max_size=8))
-HEADERS = st.sampled_from(
-    ["", *words("model MODEL spec_method k concurrency total_params_b speedup_metric error")]
-)
-
-
-@given(
-    header=st.lists(HEADERS, max_size=8),
-    rows=st.lists(st.lists(CELLS, max_size=9), max_size=3),
-    mark=st.sampled_from([",", ",", ",", ";", "\t"]),
-)
-@example(header=["model", "spec_method"], rows=[["qwen3.6-27b", "mtp"], ['"', "\x00"]], mark=",")
-@settings(max_examples=60)
-def test_no_table_ends_in_a_traceback(header: list[str], rows: list[list[str]], mark: str) -> None:
-    with TemporaryDirectory() as folder:
-        source, out = Path(folder) / "in.csv", Path(folder) / "out.csv"
-        source.write_bytes(
-            "\n".join(map(mark.join, [header, *rows])).encode("utf-8", "surrogatepass")
-        )
-        ran = run("predict", "--rows", str(source), "--out", str(out))
-        assert ran.code in (0, 1, 2), ran
-        assert (ran.code == 2) == (not out.exists())
-        assert {path.name for path in Path(folder).iterdir()} <= {"in.csv", "out.csv"}
-        if ran.code:
-            assert ran.err.count("Error: ") == 1 and ran.err.count("\n") == 1

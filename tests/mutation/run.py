@@ -16,10 +16,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOOR = 0.85  # of the mutants tried, in each room of which so many were tried, and in all
@@ -27,6 +26,7 @@ ENOUGH = 50
 NUMBERS = 4  # every so manyth mutant is a number of a module
 TRIED = "not slow or slow(of='seconds')"  # what takes minutes is not
 FINDINGS = "tests/rulebook/test_findings.py"
+STATED = "tests/package/test_sources.py::test_a_number_is_the_one_that_was_decided"
 
 
 class Room(NamedTuple):
@@ -73,11 +73,13 @@ TESTS = {  # room: its modules; the tests that must notice
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
     "tests/advice/explore/test_plan_compose.py",
     "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli/test_[!p]*.py "
-    "tests/cli/serve/test_[!n]*.py",
+    "tests/cli/serve/test_[!n]*.py tests/lint/test_validate.py "
+    "tests/readers/results/test_[bcr]*.py",
     "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py",
 }
 ROOMS = {name: Room(*(tuple(x.split()) for x in row.split(";"))) for name, row in TESTS.items()}
-# a mutant runs in a fork of a process that ran the tests: what is kept there is made anew
+# a mutant runs in a fork of a process that ran the tests: what is kept there is made anew, and what
+# ran at import is noted
 FORGET = """
 
 def pytest_sessionstart():
@@ -85,6 +87,13 @@ def pytest_sessionstart():
     for one in gc.get_objects():
         if isinstance(one, functools._lru_cache_wrapper):
             one.cache_clear()
+
+
+def pytest_collection_finish():
+    import json, os, pathlib
+    if os.environ.get("MUTANT_UNDER_TEST") == "stats":
+        from mutmut.state import state
+        pathlib.Path("at-import.json").write_text(json.dumps(list(state()._stats)))
 """
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
@@ -184,16 +193,17 @@ class Number(NamedTuple):
     line: int
     start: int  # bytes of the line
     end: int
+    value: Any
 
-    def mutate(self) -> str:
-        """Write its double, 1 for a 0; the mutant's name."""
+    def double(self) -> None:
+        """Write its double, 1 for a 0."""
         lines = self.path.read_bytes().split(b"\n")
-        line = lines[self.line - 1]
-        old = line[self.start : self.end].decode()
-        new = repr(2 * ast.literal_eval(old) or 1)
-        lines[self.line - 1] = line[: self.start] + new.encode() + line[self.end :]
+        line, new = lines[self.line - 1], repr(2 * self.value or 1).encode()
+        lines[self.line - 1] = line[: self.start] + new + line[self.end :]
         self.path.write_bytes(b"\n".join(lines))
-        return f"{'/'.join(self.path.parts[-3:])}:{self.line}: {old} -> {new}"
+
+    def __str__(self) -> str:
+        return f"{'/'.join(self.path.parts[-3:])}:{self.line}: {self.value} doubled"
 
 
 def numbers(folder: Path, room: Room) -> list[Number]:
@@ -209,20 +219,39 @@ def numbers(folder: Path, room: Room) -> list[Number]:
             if "pragma: no mutate" in "".join(text.splitlines()[top.lineno - 1 : top.end_lineno]):
                 continue
             found += [
-                Number(path, node.lineno, node.col_offset, node.end_col_offset or 0)
+                Number(path, node.lineno, node.col_offset, node.end_col_offset or 0, node.value)
                 for node in ast.walk(top.value)
                 if isinstance(node, ast.Constant) and type(node.value) in (int, float)
             ]
     return found
 
 
-def is_noticed(folder: Path, tests: Sequence[str]) -> bool:
-    """Whether one of these tests fails in the copy as it is."""
-    words = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:xdist", "-q", "-x"]
-    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)}
-    words += ["-m", TRIED, *tests]
-    code = subprocess.run(words, cwd=folder, capture_output=True, env=env, check=False).returncode
-    return bool(tests) and code in (1, 2)  # a test failed, or its file could not be read
+def is_noticed(
+    folder: Path, tests: Sequence[str], doubled: Sequence[Number] = (), mutant: str = ""
+) -> bool:
+    """Whether one of these tests fails while these numbers are doubled, or with one of mutmut's
+    mutants, in a process of its own: what runs at import runs anew.
+    """
+    words = ["timeout", "900", sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:xdist"]
+    words += ["-q", "-x", "-m", TRIED, *tests]
+    place = folder / "mutants" if mutant else folder
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(place)}
+    env |= {"MUTANT_UNDER_TEST": mutant} if mutant else {}
+    before = {one.path: one.path.read_bytes() for one in doubled}
+    for one in sorted(doubled, reverse=True):  # the last of a line first: the others stay in place
+        one.double()
+    code = subprocess.run(words, cwd=place, capture_output=True, env=env, check=False).returncode
+    for path, text in before.items():
+        path.write_bytes(text)
+    return bool(tests) and code not in (0, 5)  # 5: all of them are slow
+
+
+def find_living(folder: Path, doubled: list[Number], tests: Sequence[str]) -> list[Number]:
+    """Those that none of these tests notices: all at once, each half alone where a test fails."""
+    if not doubled or not is_noticed(folder, tests, doubled):
+        return doubled
+    parts = (doubled[::2], doubled[1::2]) if len(doubled) > 1 else ()
+    return [one for part in parts for one in find_living(folder, part, tests)]
 
 
 def find_tests(folder: Path, path: Path) -> list[str]:
@@ -234,29 +263,16 @@ def find_tests(folder: Path, path: Path) -> list[str]:
     return sorted(tests, key=lambda one: seen["duration_by_test"].get(one, 0.0))
 
 
-def living_numbers(
-    folder: Path, room: Room, sample: int, seed: int, seconds: float
-) -> tuple[int, list[str]]:
-    """How many numbers of the room were doubled in this time, and those that no test noticed."""
-    listed, every, until = numbers(folder, room), test_files(room), time.monotonic() + seconds
-    tried, alive = 0, []
-    for number in random.Random(seed).sample(listed, min(sample, len(listed))):
-        if time.monotonic() > until:
-            break
-        before = number.path.read_bytes()
-        name = number.mutate()
-        if not (is_noticed(folder, find_tests(folder, number.path)) or is_noticed(folder, every)):
-            alive.append(name)
-        number.path.write_bytes(before)
-        tried += 1
-    if tried and not alive and is_noticed(folder, every):
+def living_numbers(folder: Path, room: Room, sample: int, seed: int) -> tuple[int, list[str]]:
+    """How many numbers of the room were doubled, and those that no test noticed."""
+    listed, every = numbers(folder, room), test_files(room)
+    chosen = random.Random(seed).sample(listed, min(sample, len(listed)))
+    near = [(one, [STATED, *find_tests(folder, one.path)]) for one in chosen]
+    near = [(one, tests) for one, tests in near if not is_noticed(folder, tests, [one])]
+    alive = find_living(folder, [one for one, _ in near], every)
+    if chosen and not alive and is_noticed(folder, every):
         raise LookupError(f"{room.tests}: a test fails in a copy where nothing is changed")
-    return tried, alive
-
-
-def log_end(folder: Path) -> str:
-    """The last that mutmut said."""
-    return (folder / "mutmut.log").read_text(errors="replace")[-2_000:]
+    return len(chosen), [str(one) for one in alive]
 
 
 def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Score:
@@ -282,11 +298,16 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         mutmut(folder, chosen, seconds)
         codes = {key: code for key, code in exits(folder).items() if code is not None}
         if not codes:
-            raise LookupError(f"{name}: no mutant was tried\n{log_end(folder)}")
+            log = (folder / "mutmut.log").read_text(errors="replace")
+            raise LookupError(f"{name}: no mutant was tried\n{log[-2_000:]}")
         alive = sorted(key for key, code in codes.items() if code in ALIVE)
+        early = json.loads((folder / "mutants" / "at-import.json").read_text())
+        again = [key for key in alive if key.rpartition("__mutmut_")[0] in early]
+        seen = {key for key in again if is_noticed(folder, test_files(room), mutant=key)}
+        alive = [key for key in alive if key not in seen]
         slow = sum(code in TIMED_OUT for code in codes.values())
         some = -(-len(chosen) // NUMBERS)
-        doubled, unseen = living_numbers(folder, room, some, seed, seconds)
+        doubled, unseen = living_numbers(folder, room, some, seed)
         alive += unseen
         today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
         tried = len(codes) + doubled

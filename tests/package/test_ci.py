@@ -195,13 +195,14 @@ def test_a_number_of_a_module_is_doubled(tmp_path: Path) -> None:
     )
     room = run.Room(("advisor/a.py",), ())
     made = []
+    before = module.read_text()
     for number in run.numbers(tmp_path, room):
-        before = module.read_text()
-        made.append((number.mutate().partition(": ")[2], module.read_text().splitlines()[0]))
+        number.double()
+        made.append((str(number).partition(": ")[2], module.read_text().splitlines()[0]))
         module.write_text(before)
     assert made == [
-        ("1.5 -> 3.0", 'É = "3"; LATE = (3.0, 0)'),
-        ("0 -> 1", 'É = "3"; LATE = (1.5, 1)'),
+        ("1.5 doubled", 'É = "3"; LATE = (3.0, 0)'),
+        ("0 doubled", 'É = "3"; LATE = (1.5, 1)'),
     ]
 
 

@@ -65,16 +65,6 @@ def test_the_gain_is_that_of_the_goal(goal: str) -> None:
     assert (table["P(gain)"] == "-") == (gain is None)
 
 
-def test_releases_say_which_defect_ended_with_its_source() -> None:
-    forward = compare(Request(hardware="gb10"), ("vllm@0.25.1", "vllm@0.32.0")).differences
-    ended = [line for line in forward if line.startswith("no report after")]
-    assert any("vllm#40756" in line for line in ended) and any(
-        "vllm#43559" in line for line in ended
-    )
-    back = compare(Request(hardware="gb10"), ("vllm@0.32.0", "vllm@0.25.1")).differences
-    assert any(line.startswith("present in vllm@0.25.1") and "vllm#40756" in line for line in back)
-
-
 def test_over_loads_each_choice_is_the_question_of_that_load() -> None:
     """At each load the gain of a method is what recommend says of it alone, and the one ahead has
     the highest of them; where only a lookup that loses is left, no speculation is ahead.
@@ -266,16 +256,3 @@ def invoke(*words: str) -> tuple[int, str]:
     if done.exception is not None:
         return 2, str(done.exception)
     return 0, done.output
-
-
-def test_commands() -> None:
-    status, text = invoke("compare", "gb10", "h100", "--price", "2.10/h", "--format", "json")
-    made = json.loads(text)
-    assert [arm["label"] for arm in made["arms"]] == ["gb10", "h100"]
-    assert all(len(arm["cost_per_million"]) == 2 for arm in made["arms"])
-    assert "which hardware" in invoke("compare", "vllm", "sglang")[1]
-    status, text = invoke("why-not", "k=4", "--hw", "gb10", "--format", "json")
-    assert status == 0 and json.loads(text)["reasons"]
-    status, text = invoke("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--users-within",
-                          "tpot=50ms", "--price", "1/h", "--watts", "100")  # fmt: skip
-    assert status == 0 and "Users within" in text and "Per million" in text

@@ -18,7 +18,6 @@ from advisor.domain.nouns import AdvisorError, Request
 from advisor.prediction import estimates
 from advisor.render.explore.chart import charts, crossings, higher_medians
 from advisor.render.explore.text import sweep_text
-from advisor.render.layout import Paper
 from tests.grid import HARDWARE, LOADS, MODELS
 from tests.tables import words
 
@@ -183,28 +182,6 @@ def test_a_release_that_changes_no_estimate_is_not_said_to_matter() -> None:
     same = left.output_tok_s.speedup.p50 == pytest.approx(right.output_tok_s.speedup.p50, rel=1e-3)
     said = any("is expected to gain as much with" in text for text in both.differences)
     assert said == same
-
-
-@pytest.fixture(scope="module")
-def small_sweep() -> Sweep:
-    return sweep(
-        Request(hardware="gb10", engine="vllm", engine_version="0.32.0"),
-        {"concurrency": [1, 2, 4, 8, 16, 32, 64, 128], "k": [0, 1, 2, 3, 4]},
-    )
-
-
-def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None:
-    for width in (60, 80, 100):
-        text = sweep_text(small_sweep, Paper(width))
-        assert "\x1b" not in text
-        free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
-        assert max(map(len, free)) <= width, width
-    assert sweep_text(small_sweep, Paper(unicode=False)).isascii()
-
-
-def test_without_a_number_that_varies_there_is_no_chart() -> None:
-    names = sweep(Request(hardware="gb10"), {"k": [1, 2]})
-    assert not charts(names) and "GB10" in sweep_text(names)
 
 
 @pytest.mark.parametrize(

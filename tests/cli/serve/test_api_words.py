@@ -5,13 +5,16 @@ and that what is known does not wait for what is computed.
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.serve.browser import serve
 from fastapi.routing import APIRoute
+from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
+from advisor.cli.base import version
 from advisor.cli.serve import answers, api
 from advisor.cli.serve.question import question_from
 
@@ -114,6 +117,39 @@ def test_openapi_promises_what_is_sent(page: TestClient) -> None:
         " ".join(one["responses"]) for path in described.values() for one in path.values()
     }
     assert answers_of == {"200 400 404 409 4XX 503"}
+
+
+FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
+ANSWERED: dict[str, Any] = {
+    **{path: f"hw=gb10{MORE.get(path, '')}" for path in ASKED[2:]},
+    "/api/recommend": "hw=h100&k=2&port=9001&key=on&price=2&watts=700",
+    "/api/plan": {"hw": "gb10", "classes": [{"name": "chat", "concurrency": 2}]},
+    "/api/validate": {"text": "vllm serve Qwen/Qwen3-8B"},
+    **{f"/api/{name}": name for name in ("results", "ab")},
+}
+
+
+@pytest.mark.parametrize("path", ANSWERED)
+def test_an_answer_is_as_openapi_describes_it(page: TestClient, path: str) -> None:
+    told, asked = page.get("/api/openapi.json").json(), ANSWERED[path]
+    how = "get" if "=" in asked else "post"
+    if isinstance(asked, dict):
+        got = page.post(path, json=asked)
+    elif how == "get":
+        got = page.get(f"{path}?{asked}")
+    else:
+        arms = {arm: (FILES / f"vllm-serve-{arm}.json").read_bytes() for arm in ("off", "on")}
+        names = (
+            {"off": "files", "on": "files"} if asked == "results" else {"off": "off", "on": "on"}
+        )
+        got = page.post(path, files=[(names[arm], (f"{arm}.json", x)) for arm, x in arms.items()])
+    schema = told["paths"][path][how]["responses"]["200"]["content"]["application/json"]["schema"]
+    Draft202012Validator(schema).validate(got.json())
+    kinds = schema.get("anyOf", [schema])
+    assert set(got.json()) <= set(kinds[0]["properties"])
+    assert path != "/api/recommend" or (len(kinds) == 2 and "kwh_per_million" in got.json())
+    about = [told["info"][name] for name in ("title", "version", "description")]
+    assert about[:2] == ["advisor", version()] and about[2].startswith("The command line's JSON")
 
 
 def test_openapi_says_what_is_needed(page: TestClient) -> None:

@@ -2,11 +2,13 @@
 
 import socket
 import sys
+from unittest.mock import Mock
 
 import pytest
 from cli_run import run
 
 from advisor.cli.serve import commands
+from advisor.cli.serve.patience import Patient
 from advisor.domain.nouns import AdvisorError
 
 
@@ -42,6 +44,30 @@ def test_an_address_that_is_taken_is_said() -> None:
 def test_only_the_loopback_is_local() -> None:
     assert all(map(commands.is_local, ("127.0.0.1", "::1", "localhost", "127.9.9.9")))
     assert not any(map(commands.is_local, ("192.168.1.5", "0.0.0.0", "box.lan")))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0"])
+def test_a_server_is_bounded_and_says_where_it_is(
+    host: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """uvicorn's own options: no header that names it, no log of who asks, no web sockets."""
+    uvicorn, opened, local = Mock(), Mock(), host != "0.0.0.0"
+    monkeypatch.setattr(commands.webbrowser, "open", opened)
+    commands.run("app", uvicorn, host, 0, local)
+    wanted = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none",
+              "timeout_keep_alive": 10, "limit_concurrency": 100, "http": Patient}  # fmt: skip
+    assert uvicorn.Config.call_args == (("app",), wanted)
+    assert uvicorn.Server.call_args == ((uvicorn.Config(),), {})
+    (listener,) = uvicorn.Server().run.call_args.kwargs["sockets"]
+    with listener:
+        port = listener.getsockname()[1]
+        socket.create_connection(("::1" if ":" in host else "127.0.0.1", port)).close()
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"{address}   (Ctrl-C ends it)\n")
+    assert ("Anyone who reaches this address can ask" in err) == (not local)
+    assert [one.args for one in opened.call_args_list] == [(address,)] * local
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from cli_run import run
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from advisor.cli.base import version
 from advisor.cli.serve.mcp_server import server
+from advisor.render.objects import SCHEMAS, named_schema
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "tests" / "readers" / "results" / "files"
@@ -53,6 +55,12 @@ def calls() -> dict[str, dict[str, Any]]:
         "explain": {"code": "SD201"},
         "ab": arms,
     }
+
+
+KEYS = {  # of what has no schema of the command line
+    "launch": "form file text", "list_names": "kind rows rows_left_out", "explain": "code text",
+    "calibrate": "machine added runs",
+}  # fmt: skip
 
 
 def with_client(target: Any, use: Callable[[Client], Awaitable[None]]) -> None:
@@ -93,6 +101,11 @@ async def use_tools(client: Client, some: tuple[str, ...] = ()) -> None:
         got = await client.call_tool(name, arguments)
         assert not got.is_error, got.content
         assert len(got.content[0].text) <= 2400 or name == "launch"  # a file is whole
+        if (command := name.replace("_", "-")) in SCHEMAS:
+            whole = await client.call_tool(name, {**arguments, "full": True})
+            jsonschema.validate(whole.structured_content, named_schema(command))
+        else:
+            assert set(got.structured_content) <= set(KEYS[name].split()), name
         assert all(value == float(f"{value:.3g}") for value in floats(got.structured_content))
         assert len(json.dumps(got.structured_content)) < 30_000, name
 
@@ -112,6 +125,9 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_client_in_this_process_lists_and_calls_every_tool() -> None:
     with_client(server(), use_tools)
+    about = server()
+    assert (about.name, about.title, about.version) == ("advisor", "advisor", version())
+    assert all(f"`{word}`" in (about.instructions or "") for word in ("recommend", "objective"))
 
 
 def test_a_client_over_standard_input_lists_and_calls_tools() -> None:
