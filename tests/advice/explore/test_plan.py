@@ -18,7 +18,7 @@ from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.layout import Paper
 from advisor.render.objects import named_schema
-from tests.tables import fields, spread
+from tests.tables import spread
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -91,31 +91,10 @@ def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: WorkMix) -> Non
     assert plan_text(made, Paper(unicode=False)).isascii()
 
 
-@pytest.mark.parametrize(("gpus", "words"), [(1, "GPU of its own"), (2, "%")])
-@pytest.mark.parametrize("hardware", ["gb10", "h200", "b200"])
-def test_a_split_that_gains_nothing_is_refused(hardware: str, gpus: int, words: str) -> None:
-    """Two equal classes gain nothing by parting."""
-    classes = (WorkClass(name="a", concurrency=1), WorkClass(name="b", concurrency=1))
-    plan = plan_mix(WorkMix(hardware=hardware, gpus=gpus, engine="vllm", classes=classes))
-    assert plan.best.kind in ("off", "on")
-    (line,) = [line for line in plan.why if line.startswith("No split")]
-    assert words in line
-
-
 def test_a_class_asks_what_a_question_asks_by_default() -> None:
     alone, asked = WorkClass(name="a", concurrency=1), Request(hardware="gb10")
     for name in WorkClass.model_fields.keys() & Request.model_fields:
         assert getattr(alone, name) == getattr(asked, name), name
-
-
-def test_objectives_can_decide_for_a_split() -> None:
-    chat = fields("name=chat concurrency=16 ctx_tokens=512 max_tpot_ms=25.0 goal=tpot")
-    docs = fields("name=docs concurrency=32 ctx_tokens=32768 goal=throughput")
-    server = fields("hardware=h100 gpus=2 interconnect=nvlink model=qwen3.6-27b")
-    made = plan_mix(WorkMix(**server, classes=(WorkClass(**chat), WorkClass(**docs))))
-    one = next(x for x in made.layouts if x.kind == "off")
-    assert made.best.kind == "gpus" and made.best.objectives_met > one.objectives_met
-    assert sum(server.gpus for server in made.best.instances) == 2
 
 
 BAD = {
