@@ -64,10 +64,11 @@ TESTS = {  # room: its modules; the tests that must notice
     "tests/readers/test_*.py tests/readers/results/test_bench_run.py tests/lint",
     "results": "advisor/readers/results/**/*.py; tests/readers/results",
     "advice": "advisor/advice/*.py advisor/advice/[!eo]*/*.py advisor/advice/explain/*.py; "
-    "tests/advice/test_*.py",
+    "tests/advice/**/test_*.py tests/prediction/test_[pt]*.py tests/perf/test_host_memory.py",
     "own runs": "advisor/advice/own_runs/*.py advisor/prediction/[co][aw]*.py; "
     "tests/readers/results",
-    "explore": "advisor/advice/explore/*.py; tests/advice/explore",
+    "explore": "advisor/advice/explore/*.py; tests/advice/explore "
+    "tests/render/test_curves_by_hand.py",
     "lint": "advisor/lint/*.py; tests/lint tests/rulebook/test_rule_fixes.py",
     # the examples run beside it, where no mutant is seen
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
