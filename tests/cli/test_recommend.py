@@ -176,22 +176,6 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, f"Error: {out}: not a directory\n")
 
 
-@pytest.mark.parametrize(
-    ("said", "meant", "gpus"),
-    [
-        ("NVIDIA H100 80GB HBM3", "h100-sxm", 1),
-        ("NVIDIA A100-SXM4-80GB", "a100-80gb", 1),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000", 1),
-        ("gb10", "gb10", 1),
-        ("2x3090", "rtx3090", 2), ("8xH100", "h100-sxm", 8), ("4 x rtx 4090", "rtx4090", 4),
-    ],
-)  # fmt: skip
-def test_hardware_as_its_driver_names_it_or_as_many_of_it(said: str, meant: str, gpus: int) -> None:
-    request = request_from({"hw": said})
-    assert request.gpus == gpus
-    assert recommend.recommend(request).facts.hardware.id == meant
-
-
 def test_the_number_of_gpus_given_twice_must_agree_and_tp_alone_means_as_many() -> None:
     assert run("recommend", "--hw", "2x3090", "--gpus", "2").code == 0
     assert "twice" in run("recommend", "--hw", "2x3090", "--gpus", "4").err

@@ -1,13 +1,12 @@
 """Choices side by side, users within objectives, and why the answer has another k."""
 
 import json
-import re
 
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from advisor.advice.explore.compare import compare, compare_over
+from advisor.advice.explore.compare import _defect, compare, compare_over
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import why_not
 from advisor.advice.explore.within import MOST, objectives, price, users_within
@@ -127,21 +126,19 @@ def test_what_cannot_be_compared_is_refused(names: tuple[str, ...], word: str) -
     assert "\n" not in str(refused.value)
 
 
-def test_a_defect_is_fixed_only_where_a_source_names_the_fix() -> None:
-    """vllm#43559 and #40756 are unfixed in 0.33.0: their last known reports are of 0.28.0
-    (vllm#53912) and of 0.27.1.
-    """
-    told = compare(GB10, ("vllm@0.25.1", "vllm@0.33.0")).differences
-    reports = {
-        source: next(line for line in told if f"[vllm-project/vllm#{source}]" in line)
-        for source in ("43559", "40756", "35800")
-    }
-    for line in reports.values():
-        assert re.match(r"no report after 0\.2[78]\.[01], and no fix is known: ", line)
-    notes = {row["sources"][0]: row["note"].rstrip(".") for row in table("defects").values()}
-    assert all(f": {notes[f'vllm-project/vllm#{x}']} [" in line for x, line in reports.items())
-    fixed = [line for line in told if line.startswith("fixed in")]
-    assert fixed and all(re.match(r"fixed in 0\.3[03]\.0: .*\[vllm 0\.", line) for line in fixed)
+@pytest.mark.parametrize(
+    ("after", "ended", "said"),
+    [("0.33.0", True, "fixed in 0.33.0: it fails [fix]"),
+     ("0.29.0", False, "present in b: it fails [a]"),
+     ("0.32.1", True, "no report after 0.28.0, and no fix is known: it fails [a]"),
+     ("0.19.1", True, "reported from 0.20.0 on: it fails [a]")],
+)  # fmt: skip
+def test_a_defect_is_fixed_only_where_a_source_names_the_fix(
+    after: str, ended: bool, said: str
+) -> None:
+    row = {"note": "it fails.", "sources": ["a", "b"], "since": "0.20.0", "until": "0.28.0",
+           "fixed_in": {"release": "0.33.0", "source": "fix"}}  # fmt: skip
+    assert _defect(row, parse_release(after), "b", ended=ended) == said
 
 
 def test_a_named_fix_is_behind_the_last_report_and_has_its_own_source() -> None:

@@ -224,4 +224,5 @@ def test_a_curve_crosses_where_its_logarithm_does() -> None:
     assert [(one.quantile, one.direction) for one in back] == [
         ("p10", "rises"), ("p50", "rises"), ("p90", "rises"),
     ]  # fmt: skip
+    assert back[1].at == pytest.approx(2**0.5)  # halfway in the logarithm
     assert break_evens(LOADS, None) == ()

@@ -2,6 +2,7 @@
 
 from math import isclose, log
 
+import advice_cases as cases
 import numpy as np
 import pytest
 
@@ -99,18 +100,6 @@ def test_one_class_stays_as_it_is() -> None:
     assert together([alone], [alone], [1.0], [256]) == [alone]
 
 
-def test_equal_classes_are_one_class() -> None:
-    one = Times(100.0, 20.0, 300.0)
-    first = Times(10.0, 12.0, 100.0)
-    for seen in together([one, one], [first, first], [0.25, 0.75], [256, 256]):
-        assert isclose(seen.tpot_ms, 20.0) and isclose(seen.ttft_ms, 300.0)
-    parts = together([one, one], [first, first], [0.25, 0.75], [256, 256])
-    assert isclose(sum(seen.output_tok_s for seen in parts), 100.0)
-    same = estimate(40.0, (0.9, 1.2, 1.5))
-    for made in mix_estimates([same, same], [same, same], [0.5, 0.5], [256, 256]):
-        assert isclose(made.tpot_ms.speedup.p50, 1.2) and isclose(made.tpot_ms.speedup.p10, 0.9)
-
-
 def test_intervals_are_averaged_and_widened() -> None:
     gain = average(
         [Interval(p10=0.8, p50=1.0, p90=1.2), Interval(p10=1.1, p50=1.3, p90=1.6)], [0.5, 0.5]
@@ -124,3 +113,21 @@ def test_intervals_are_averaged_and_widened() -> None:
     assert isclose(chance_of_all([0.8, 0.8], [0.3, 0.7]), 0.8)
     assert 0.6 < chance_of_all([0.6, 0.9], [0.5, 0.5]) < 0.9
     assert 0.4 < chance(Interval(p10=0.8, p50=1.0, p90=1.25)) < 0.6
+
+
+def test_the_estimates_of_two_classes_by_hand() -> None:
+    """A quarter and three quarters of the requests share a step; nobody waits for a prompt. Of 100
+    tokens after the first a stay is the time to the first and 100 steps.
+    """
+    alone = [cases.estimate(1.2).replace(basis="measured"), cases.estimate(1.5)]
+    made = mix_estimates(alone, alone, (0.25, 0.75), (101, 101))
+    step = 61.2 * (0.25 / 1.2 + 0.75 / 1.5)
+    for own, gain, share in zip(made, (1.2, 1.5), (0.25, 0.75), strict=True):
+        stays = (1727 + 100 * 61.2 / gain) / (1727 + 100 * step)
+        assert (own.tpot_ms.baseline, own.tpot_ms.value) == pytest.approx((61.2, step))
+        assert own.tpot_ms.speedup.p50 == pytest.approx(61.2 / step)
+        assert own.ttft_ms.value == pytest.approx(1727) and own.ttft_ms.predictable
+        assert own.output_tok_s.baseline == pytest.approx(share * 216.3)
+        assert own.output_tok_s.value == pytest.approx(share * 216.3 * gain * stays)
+        assert own.output_tok_s.speedup.p90 == pytest.approx(1.12 * gain * stays)
+    assert mix_estimates(alone[:1], alone[:1], (1.0,), (101,)) == alone[:1]

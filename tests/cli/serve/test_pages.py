@@ -295,6 +295,7 @@ def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_pat
 )  # fmt: skip
 def test_a_wrong_field_of_a_mix_is_marked(page: TestClient, wrong: str, value: str) -> None:
     got = page.post("/mix", data=rows(**{wrong: value}))
+    assert page.post("/part/mix", data=rows(**{wrong: value})).status_code == 400
     assert got.status_code == 400 and f'data-wrong="{wrong}"' in got.text
     assert re.findall(r'id="f-(\w+)"[^>]*aria-invalid="true"', got.text) == [wrong]
 

@@ -10,15 +10,17 @@ import pytest
 
 from advisor.advice.explore.compare import Comparison
 from advisor.advice.explore.values import Rate
+from advisor.cli import bench
 from advisor.cli.serve import controls, site, views
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.question import Question, check_fields
 from advisor.cli.serve.sheets import pages
 from advisor.cli.serve.sheets import questions as sheets
+from advisor.readers.server import ServerInfo
 from tests.render import test_curves_by_hand as curves
 from tests.render import test_screens_by_hand as screens
-from tests.tables import cells, load_yaml
+from tests.tables import cells, fields, load_yaml
 
 BY_HAND = load_yaml(Path(__file__).with_name("by_hand.yaml"))
 ASKED = "hw=gb10 concurrency=16"
@@ -58,6 +60,9 @@ def sides() -> dict[str, Any]:
     return sheets.sides_view(Comparison(arms=arms, differences=("so",)), Rate(per_hour=3.6))
 
 
+SERVER = ServerInfo("http://h", "vllm", "0.28.0", "org/m", 8, 3)
+LOAD = fields("hw=None model=None k=None concurrency=8 ctx=100 output_tokens=20 workload=chat "
+              "requests=None warmup=1 seeds=2")  # fmt: skip
 FILE = "# as it is\nllama-server -hf x/y:Q4_K_M --draft-max 8\n"
 MADE: dict[str, Callable[[], Any]] = {
     **{name: partial(answer, name) for name in cases.ALL},
@@ -72,8 +77,11 @@ MADE: dict[str, Callable[[], Any]] = {
     "check": lambda: pages.check_view(
         sheets.checkup(sheets.PastedText(text=FILE, name="a.sh"))),
     "runs": lambda: pages.results_view([screens.FULL], screens.REPORT),
-    "commands": lambda: [question_of(f"{ASKED} thinking={word}").command()
-                         for word in ("true", "false")],
+    "running": lambda: bench._plan_of(SERVER, "on", None, Path("ab"), LOAD).model_dump(),
+    "commands": lambda: [
+        bench._calibrate_command([Path("a"), Path("b")], [Path("c"), Path("d e")],
+                                 {"hardware": "h", "model": "m", "k": 2}),
+        *(question_of(f"{ASKED} thinking={word}").command() for word in ("true", "false"))],
 }  # fmt: skip
 
 
