@@ -1,6 +1,4 @@
-"""Hand-made advice for the tests of the renderers: on, off, measure, no method, hostile names. Not
-a test itself.
-"""
+"""Hand-made advice for the tests of the renderers: on, off, measure, no method, hostile names."""
 
 from advisor import engines
 from advisor.domain.nouns import (

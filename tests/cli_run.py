@@ -1,6 +1,4 @@
-"""Run the command line in this process: exit status, standard output, standard error. Not a test
-itself.
-"""
+"""Run the command line in this process: exit status, output, errors. Not a test itself."""
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
@@ -16,9 +14,7 @@ class Result(NamedTuple):
 
 
 def run(*argv: str) -> Result:
-    """`advisor ARGV`; any exception but SystemExit passes through, so that a traceback fails the
-    test.
-    """
+    """`advisor ARGV`; any exception but SystemExit passes through and fails the test."""
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     with redirect_stdout(out), redirect_stderr(err):

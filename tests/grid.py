@@ -34,9 +34,7 @@ SIZE = 2000
 
 
 def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
-    """`size` requests, the same every time: every engine version occurs, the rest is drawn
-    evenly.
-    """
+    """`size` requests, the same every time: every engine version occurs, the rest evenly."""
     draw = random.Random(seed)
     versions = [
         (name, v)

@@ -69,9 +69,7 @@ def candidate_plans(facts: Facts, judging: Judge | None = None) -> PlanQuestion:
 def candidate_questions(
     asked: Sequence[Facts], judging: Judge | None = None
 ) -> list[Callable[[], PlanQuestion]]:
-    """The same for several questions, their layouts priced in one batch: each raises AdvisorError
-    when it is called.
-    """
+    """Of several questions, priced in one batch: each raises AdvisorError when it is called."""
 
     def question(facts: Facts, layouts: Callable[[], tuple[Candidate, Layouts]]) -> PlanQuestion:
         base, left = layouts()

@@ -169,9 +169,7 @@ class Report(NamedTuple):
         return lambda text: every.clean(text, words=alone)
 
     def printer(self) -> Callable[[str], str]:
-        """The function that makes a text fit for one line of output: no secrets, nothing that a
-        terminal obeys, not too long.
-        """
+        """Makes a text fit for one line of output: no secrets or control characters, cut."""
         clean = self.cleaner()
         return lambda text: printable(clean(text))
 

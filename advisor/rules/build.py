@@ -23,16 +23,11 @@ from advisor.domain.vocabulary import RuleRow"""
 
 def outputs() -> dict[Path, str]:
     """The generated files and their text."""
-    rules = declared_rules()
-    pages = {DOCS / f"{r.code.lower()}.md": page(r) for r in rules}
-    return {HERE / "_index.py": index_text(rules), DOCS / "README.md": overview(rules), **pages}
-
-
-def declared_rules() -> tuple[Rule, ...]:
-    """Every rule that a module declares, by code."""
     for name in rule_modules():
         import_module(f"advisor.rules.{name}")
-    return tuple(DECLARED[code] for code in sorted(DECLARED))
+    rules = tuple(DECLARED[code] for code in sorted(DECLARED))
+    pages = {DOCS / f"{r.code.lower()}.md": page(r) for r in rules}
+    return {HERE / "_index.py": index_text(rules), DOCS / "README.md": overview(rules), **pages}
 
 
 def index_text(rules: tuple[Rule, ...]) -> str:

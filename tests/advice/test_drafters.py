@@ -77,9 +77,7 @@ def test_every_drafter_has_known_sources_engines_and_releases() -> None:
 
 
 def test_measured_sources_are_not_renamed() -> None:
-    """A source of drafters must not take the id of a measured one: it would replace its
-    citation.
-    """
+    """A source of drafters must not take the id of a measured one, whose citation it replaces."""
     import yaml
 
     measured = {path.stem for path in (knowledge_dir() / "measurements" / "sources").glob("*.yaml")}

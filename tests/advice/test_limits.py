@@ -103,9 +103,7 @@ def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) 
 def test_four_slots_are_elsewhere(
     hardware: str, model: str, engine: str, cache: str | None
 ) -> None:
-    """In another engine, with an 8-bit cache, or with more experts in system memory; in each
-    arm.
-    """
+    """In another engine, with an 8-bit cache, or more experts in system memory; each arm."""
     advice = recommend(hardware=hardware, model=model, what_if=False)
     assert (advice.plan.engine, advice.plan.kv_cache_dtype) == (engine, cache)
     for arm in (advice.plan, advice.plan_off, advice.candidate):

@@ -92,9 +92,7 @@ def test_only_the_question_asked_is_judged_in_full(
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
 def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any]) -> None:
-    """With all rules and the near pairs, or with what can decide only: one verdict, whatever the
-    load.
-    """
+    """With all rules and near pairs, or with what can decide only: one verdict at each load."""
     for streams in (1, 16, 64):
         request = recommend_module.check_request({**asked, "concurrency": streams})
         try:
@@ -112,9 +110,7 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
 
 
 def test_a_load_with_another_answer_is_named() -> None:
-    """SD402 is about four long prompts on a GB10: shorter prompts speculate, whatever the
-    release.
-    """
+    """SD402 is of four long prompts on a GB10: shorter prompts speculate on any release."""
     advice = recommend(hardware="gb10", quant="nvfp4", concurrency=4, ctx_tokens=32768)
     assert advice.decision == "off" and "SD402" in {
         f.code for f in advice.findings if f.effect == "loss"

@@ -1,6 +1,4 @@
-"""`advisor validate -` as a filter: the text comes out on standard output, whatever was found in
-it.
-"""
+"""`advisor validate -` as a filter: the text is on standard output, whatever was found in it."""
 
 import json
 

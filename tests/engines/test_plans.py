@@ -101,9 +101,7 @@ def plans(draw: st.DrawFn, engine: str, version: str) -> Plan:
 
 
 def launch_or_none(plan: Plan) -> Any:
-    """The launch, or None where the release has no path for the plan (it must say so in one
-    sentence).
-    """
+    """The launch, or None where the release has no path for the plan (one sentence says so)."""
     try:
         return engines.get(plan.engine).to_launch(plan)
     except AdvisorError as error:

@@ -294,9 +294,7 @@ WITHOUT_A_LAUNCH = {"ornith-1.5-9b"}
 
 
 def test_no_model_is_said_to_lack_what_was_measured_on_it() -> None:
-    """Every model with a published MTP pair has a head or an assistant in the facts, or is named
-    above.
-    """
+    """Every model with a published MTP pair has a head or assistant, or is named above."""
     measured = (pair["model"] for pair in evidence.pairs("mtp"))
     models = [knowledge.llm(name) for name in measured if not name.startswith("unknown")]
     lacking = {model.id for model in models if not (model.mtp_layers or model.assistant)}

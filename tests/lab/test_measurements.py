@@ -1,6 +1,4 @@
-"""The measured runs: nothing lost, bad rows rejected with file, line and reason, the index in
-step.
-"""
+"""Measured runs: nothing lost, bad rows rejected with file, line and reason, the index in step."""
 
 import csv
 import re

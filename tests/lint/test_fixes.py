@@ -1,6 +1,4 @@
-"""Fixes: the right characters, layout kept, written in one step, nothing left to do the second
-time.
-"""
+"""Fixes: the right characters, layout kept, written in one step, nothing left the second time."""
 
 import os
 from pathlib import Path

@@ -292,9 +292,7 @@ def test_the_hook_file_calls_a_command_that_is_there() -> None:
 
 
 def test_githubs_commands_take_what_ends_their_parts_as_percent_codes(tmp_path: Path) -> None:
-    """GitHub's toolkit, command.ts (`escapeProperty`): %, line ends, colons and commas of a
-    property.
-    """
+    """GitHub's toolkit, command.ts (`escapeProperty`): %, line ends, colons, commas."""
     (tmp_path / "a,b:100%.sh").write_text("vllm serve m --max-num-sqes 4\n")
     result = run(str(tmp_path / "a,b:100%.sh"), "--format", "github")
     assert f"::error file={tmp_path}/a%2Cb%3A100%25.sh,line=1,col=14,title=SD101" in result.output

@@ -53,9 +53,7 @@ def top_imports(tree: ast.Module) -> list[str]:
 
 @cache
 def cycles() -> list[list[str]]:
-    """Groups of modules that import each other; imports inside functions and under TYPE_CHECKING
-    count.
-    """
+    """Groups of modules that import each other, in functions and under TYPE_CHECKING too."""
     graph = grimp.build_graph("advisor", exclude_type_checking_imports=False, cache_dir=None)
     edges = networkx.DiGraph(
         (a, b) for a in graph.modules for b in graph.find_modules_directly_imported_by(a)

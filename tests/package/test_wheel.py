@@ -1,6 +1,4 @@
-"""A wheel in an empty environment: works from any folder, offline, with its data inside the
-package.
-"""
+"""A wheel in an empty environment: works from any folder, offline, with its data inside."""
 
 import json
 import os
@@ -31,9 +29,7 @@ socket.getaddrinfo = refuse
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built without a build environment: hatchling is a development dependency's
-    dependency.
-    """
+    """The wheel, built without a build environment (hatchling comes with the dev tools)."""
     pytest.importorskip("hatchling", reason="no hatchling to build the wheel; .ci/run has it")
     out = tmp_path_factory.mktemp("wheel")
     call = [

@@ -1,6 +1,4 @@
-"""Prediction: rows in, rows out; one road for all doors; the seeds' own numbers; no heavy
-imports.
-"""
+"""Prediction: rows in and out; one road for all doors; the seeds' own numbers; light imports."""
 
 import csv
 import math

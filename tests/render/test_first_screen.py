@@ -97,9 +97,7 @@ def test_one_line_says_why_and_the_first_risk_has_a_way_back(answers: Answers) -
 def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing(
     answers: Answers,
 ) -> None:
-    """A cycle that costs c plain steps gains nothing at c tokens, and at what is expected what is
-    said.
-    """
+    """A cycle of c plain steps gains nothing at c tokens, and at what is expected what is said."""
     screens = [(advice, "\n".join(first_screen(advice, Paper(80)))) for advice in answers]
     said = [(a.estimate, re.search(r"below ([\d.]+) tokens a step", text)) for a, text in screens]
     levels = [(estimate, float(found[1])) for estimate, found in said if found]

@@ -46,7 +46,9 @@ def test_a_long_launch_squeezes_the_words_and_never_the_launch() -> None:
     advice = cases.on(launch=LaunchText(argv=argv))
     lines = first_screen(advice, Paper(80))
     assert screen_height(lines, 80) <= SCREEN_LINES
-    assert shell_words(lines[lines_from(lines) :]) == list(argv)
+    assert shell_words(
+        lines[1 + next(i for i, line in enumerate(lines) if line.startswith("Run ")) :]
+    ) == list(argv)
 
 
 @pytest.mark.parametrize("width", [40, 57, 76, 80, 100])
@@ -133,10 +135,6 @@ def test_commands_are_packed_only_where_that_keeps_them(command: str) -> None:
 
 def shell_words(lines: list[str]) -> list[str]:
     return shlex.split("\n".join(lines).replace("\\\n", "\n"))
-
-
-def lines_from(lines: list[str]) -> int:
-    return next(i for i, line in enumerate(lines) if line.startswith("Run ")) + 1
 
 
 def test_long_times_are_told_in_seconds() -> None:

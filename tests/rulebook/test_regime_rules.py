@@ -122,9 +122,7 @@ LOADS = (64, 128, 256, 257, 384, 512, 513, 1024, 4096)
 @pytest.mark.parametrize("hardware", ["gb10", "h200"])
 @pytest.mark.parametrize("ctx", [256, 2048])
 def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> None:
-    """More clients never lift the finding, and those that the KV pool does not hold do not
-    count.
-    """
+    """More clients never lift the finding; those that no KV pool holds do not count."""
     said, counted = [], []
     for load in LOADS:
         lengths = {"ctx_tokens": ctx, "output_tokens": 512}
@@ -218,9 +216,7 @@ def test_thresholds_keep_their_order() -> None:
 
 
 def test_rules_and_core_price_the_same_kernels() -> None:
-    """Times, chips and limits that the rules print stand in the core as well: neither may move
-    alone.
-    """
+    """Times, chips and limits that rules print stand in the core as well: neither moves alone."""
     c = constants.Constants()
     row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "k": "2"}
     row |= {"spec_method": "mtp", "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}

@@ -79,8 +79,8 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
             "unknown", ("no tokens were generated in this time: try again under load", *why)
         )
     server, load = seen.server, {"ctx_tokens": run.input_tokens, "output_tokens": run.output_tokens}
+    load["concurrency"] = seen.running or 1
     given: dict[str, Any] = {name: max(round(x), 1) for name, x in load.items() if x}
-    given |= {"concurrency": max(round(seen.running or 0), 1)}
     given |= {key: value for key, value in asked.items() if value is not None}
     stated = {"engine": server.engine, "engine_version": server.version}
     described = run.model_copy(update={"model": run.model or server.model, **stated})
@@ -97,21 +97,24 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
     request = known.request.replace(**acceptance_fields([run], k))
     try:
         question = judge.candidate_plans(facts_for_request(request))
-        plans = [plan for plan in question.plans if plan.method == known.method]
+        # a server without drafts may start any method: of two with one k the faster counts
+        plans = [plan for plan in question.plans if known.method in ("none", plan.method)]
         expected = judge.estimate_plans(question.facts, plans)
     except AdvisorError as error:
         return WatchWord("unknown", (*why, str(error)))
     if not expected:
         return WatchWord("unknown", (*why, "no way to draft is known for this setting"))
-    gains = {
-        p.k: math.log(e.output_tok_s.speedup.p50) for p, e in zip(plans, expected, strict=True)
-    }
+    fastest_last = sorted(
+        zip(expected, plans, strict=True), key=lambda r: r[0].output_tok_s.speedup.p50
+    )
+    rows = {plan.k: (row, plan.method) for row, plan in fastest_last}
+    gains = {k: math.log(row.output_tok_s.speedup.p50) for k, (row, _) in rows.items()}
     word = _choose(gains, k if run.acceptance else 0, why)
     runs = k if run.acceptance and k in gains else max(gains, key=lambda k: gains[k])
-    row = next(e for p, e in zip(plans, expected, strict=True) if p.k == runs)
+    row, method = rows[runs]
     least = row.accepted_length.p50 / row.output_tok_s.speedup.p50  # a step costs that many tokens
     change = f"alert: k={runs} is off below {least:.2f} accepted tokens a step at this load"
-    return word._replace(why=(*word.why, change))
+    return word._replace(why=(*word.why, f"{change} ({method})"))
 
 
 def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> WatchWord:

@@ -103,9 +103,7 @@ def layout_words(plan: Plan) -> str:
 
 
 def price_layouts(asked: Sequence[Asked]) -> list[list[Layout]]:
-    """What the run of each layout of each question gives for its goal, in their order, in one
-    batch.
-    """
+    """What the run of each layout of each question gives for its goal, in one batch."""
     cases: list[tuple[Facts, Plan]] = []
     counts: list[list[tuple[int, bool]]] = []
     for facts, bases in asked:

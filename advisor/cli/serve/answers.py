@@ -62,9 +62,7 @@ class AnswerCache(Generic[Answer]):
             return self._known.get(key)
 
     def get(self, key: Any, make: Callable[[], Answer], keep: bool = True) -> Answer:
-        """The answer for a key, made where there is none yet. What `make` raises is not kept, nor
-        is what `keep` says not to.
-        """
+        """The answer for a key, made where there is none, kept unless `keep` is off."""
         if not keep:
             with turn():
                 return make()

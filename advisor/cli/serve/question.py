@@ -102,9 +102,7 @@ class FormFields(BaseModel):
 
 
 def form_base(rows: Iterable[OptionRow], *, defaults: bool = False, base: Any = FormFields) -> Any:
-    """A form with these options as fields. Without `defaults` what is not told is None; a default
-    of `...` has to be told.
-    """
+    """A form of these options. Without `defaults` what is left out is None; `...` is required."""
     fields: dict[str, Any] = {}
     for row in rows:
         default = row.default if defaults or row.default is ... else None
@@ -137,9 +135,7 @@ def _annotation(row: OptionRow) -> Any:
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """A value as the command line reads it: "16 users", "32k"; JSON's 16.0 is 16, a list its parts
-    in one text.
-    """
+    """A value as the command line reads it: "32k"; JSON's 16.0 is 16, a list one text of parts."""
     if isinstance(value, list) and isinstance(kind, Rates):
         value = ",".join(map(str, value))
     if not isinstance(value, str | int | float):

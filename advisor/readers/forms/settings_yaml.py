@@ -216,7 +216,8 @@ def read_yaml(reading: Reading) -> None:
         return
     flattened: list[Node] = []
     for document in documents:
-        if not _is_schema(document):
+        named = "json-schema" in document.get("$schema").text or document.get("type")
+        if not named or document.get("properties").kind != "map":  # a schema says what may be set
             listed = document.get("items") if document.get("kind").text.endswith("List") else None
             flattened += listed.items if listed else [document]
     kubernetes = [one for one in flattened if one.get("kind") and one.get(*_API_VERSIONS)]
@@ -241,12 +242,6 @@ def read_yaml(reading: Reading) -> None:
             reader(form)(document, reading)
     for document in flattened:
         attach_machines(document, reading)
-
-
-def _is_schema(document: Node) -> bool:
-    """Whether a document is a schema: it says which keys a configuration may have."""
-    named = "json-schema" in document.get("$schema").text or document.get("type")
-    return bool(named) and document.get("properties").kind == "map"
 
 
 def _argument_list(document: Node, reading: Reading) -> None:

@@ -83,7 +83,8 @@ def parse(name: str, data: bytes) -> Document:
 
 def find_inside(doc: Document) -> Document | None:
     """The result within a page or a log: in code fences, or JSON on lines of its own; else None."""
-    fenced = in_fences(doc.text) if not doc.values else ""
+    parts = re.split(r"^[ \t>]*(?:```|~~~)[^\n]*$", "" if doc.values else doc.text, flags=re.M)
+    fenced = "\n".join(parts[1::2]).strip("\n")
     line = _JSON_LINE.search(doc.text) if not doc.values else None
     text = fenced or (doc.text[line.start() :] if line else "")
     try:
@@ -202,20 +203,10 @@ def without_prefixes(text: str) -> str:
     """The lines without what a log collector put in front of each."""
     lines = text.split("\n")
     for _ in range(MOST_PASSES):
-        full = [line for line in lines if line.strip()]
-        taken = next((p for p in _PREFIXES if _is_carried(p, full)), None)
+        full = [line for line in lines if line.strip()][:200]
+        least = SHARE * max(len(full), 1)
+        taken = next((p for p in _PREFIXES if sum(map(bool, map(p.match, full))) >= least), None)
         if taken is None:
             break
         lines = [taken.sub("", line, count=1) if taken.match(line) else line for line in lines]
     return "\n".join(lines)
-
-
-def _is_carried(prefix: re.Pattern[str], lines: list[str]) -> bool:
-    sample = lines[:200]
-    return bool(sample) and sum(bool(prefix.match(s)) for s in sample) >= SHARE * len(sample)
-
-
-def in_fences(text: str) -> str:
-    """What stands between the code fences of a pasted page; empty where there are none."""
-    parts = re.split(r"^[ \t>]*(?:```|~~~)[^\n]*$", text, flags=re.M)
-    return "\n".join(parts[1::2]).strip("\n")

@@ -130,9 +130,7 @@ class Visit:
         self.page.locator(".busy, [data-load]").first.wait_for(state="detached")
 
     def check(self, name: str) -> None:
-        """Nothing from elsewhere, no complaint, no sideways scrolling, no serious finding of
-        axe.
-        """
+        """Nothing from elsewhere, no complaint, no sideways scroll, no serious finding of axe."""
         self.settle()
         self.page.evaluate(  # transitions end, on a machine of any pace
             "Promise.allSettled(document.getAnimations().map(one => one.finished)).then(() => 0)"

@@ -136,19 +136,16 @@ ROUTES = [
 ]
 
 
-def word_of(route: APIRoute) -> str:
-    return re.findall(r"/([\w-]*)(?:/\{|$)", route.path)[0].replace("-", "_")
-
-
 def send(page: TestClient, route: APIRoute, more: dict[str, str]) -> tuple[int, str]:
     """A good request with other fields, in the path, the address or a body, as the route takes
     them.
     """
     parts = {"form": "flags", "code": "SD201", "kind": "hardware"} | more
     address = re.sub(r"\{(\w+)\}", lambda m: parts[m[1]].replace("/", "%2F"), route.path)
+    word = re.findall(r"/([\w-]*)(?:/\{|$)", route.path)[0].replace("-", "_")
     values = {
         name: value
-        for name, value in (GOOD.get(word_of(route), {"hw": "h100"}) | more).items()
+        for name, value in (GOOD.get(word, {"hw": "h100"}) | more).items()
         if name not in route.param_convertors
     }
     sent = {name: values.pop(name) for name in ("off", "on", "launch", "files") if name in values}

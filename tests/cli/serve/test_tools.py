@@ -1,6 +1,4 @@
-"""The tools for agents, through the protocol's own client: listed, called, refused in a
-sentence.
-"""
+"""Tools for agents, through the protocol's own client: listed, called, refused in a sentence."""
 
 import asyncio
 import json

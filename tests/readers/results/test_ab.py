@@ -156,9 +156,7 @@ def test_a_load_of_a_sweep_that_failed_whole_leaves_the_others() -> None:
 
 @pytest.mark.parametrize("repeats", [1, 2, 3, 5])
 def test_shuffled_arms_show_no_difference_nine_times_in_ten(repeats: int) -> None:
-    """Arms drawn from one distribution, with the scatter that repeated runs were measured to
-    have.
-    """
+    """Arms drawn from one distribution, with the scatter of measured repeats."""
     dice = random.Random(repeats)
     scatter, calm = arms.replicate_sd(), 0
     for _ in range(400):

@@ -373,16 +373,12 @@ def test_a_machine_with_own_runs_is_on_and_off_by_a_clear_sign_only() -> None:
     assert decide_one(1.2, 0.85) == "measure" and decide_one(1.2, 0.85, own=0.5) == "on"
     order = [decide_one(1.05, 0.5, own=share) for share in np.linspace(0, 0.3, 7)]
     assert order == sorted(order, reverse=True), "one change, from off to measure"
-    asked = recommend(hardware="gb10", machine=far_machine(1.1), **WIDE).estimate
+    far = machine(1.1, model="llama-3.3-70b", k=3, engine="sglang", concurrency=4)
+    asked = recommend(hardware="gb10", machine=far, **WIDE).estimate  # of which it says little
     near = recommend(hardware="gb10", machine=machine(1.1), concurrency=4, ctx_tokens=1024,
                      output_tokens=256).estimate  # fmt: skip
     plain = recommend(hardware="gb10", **WIDE).estimate
     assert plain.own_share == 0 <= asked.own_share < 0.19 and 0.5 < near.own_share <= 1
-
-
-def far_machine(gain: float) -> machines.Machine:
-    """Of a machine whose run says little of a mixture at 256 requests."""
-    return machine(gain, model="llama-3.3-70b", k=3, engine="sglang", concurrency=4)
 
 
 WIDE = {"concurrency": 256, "ctx_tokens": 2048, "output_tokens": 512}

@@ -49,6 +49,16 @@ def test_what_is_seen_is_said_where_the_setting_is_not_known(
     assert all(text.startswith("no decision: ") for text in last)
 
 
+@pytest.mark.parametrize("words", ["qwen3.6-35b-a3b mtp", "gpt-oss-120b eagle3"])
+def test_a_server_without_drafts_is_advised_what_may_draft_there(words: str) -> None:
+    model, method = words.split()
+    run = BenchmarkRun(file="f", format="metrics", output_tok_s=100.0, method="none")
+    seen = Traffic(ServerInfo("h", "vllm", "0.32.0", model, None, None), run, 9.0, 4.0, 0.0, 0.3, 9)
+    word = advise(seen, {"hardware": "gb10"})
+    assert word == advise(seen, {"hardware": "gb10", "method": method})
+    assert word.decision.startswith("on: k=") and word.why[-1].endswith(f"({method})")
+
+
 @pytest.mark.parametrize(("gpus", "baseline", "beyond"), BY_HAND["refused"])
 def test_a_baseline_that_no_bandwidth_permits_is_refused(
     gpus: int, baseline: dict[str, float], beyond: str
