@@ -64,24 +64,27 @@ def engine_for(
     quant = (
         quant_of_repository(request) if request.quant is None else knowledge.quant(request.quant)
     )
-    needs = quant.engines if quant is not None else ()
+    what, needs = (quant.id, quant.engines) if quant is not None else ("", ())
+    if "gguf" in request.model.lower():  # whose steps may have names that other engines know, too
+        loads = tuple(name for name in needs or engines.ENGINES if gguf_engine(name))
+        if not loads:
+            raise AdvisorError(f"no GGUF holds {what}: give the type of its tensors with --quant")
+        what, needs = what if loads == needs else f"a GGUF of {what}", loads
     if request.engine is not None:
         engine = engines.get(request.engine).name
-        if quant is not None and needs and engine not in needs:
-            raise AdvisorError(
-                f"{quant.id} does not run on {engine}: it needs {' or '.join(needs)}"
-            )
+        if needs and engine not in needs:
+            raise AdvisorError(f"{what} does not run on {engine}: it needs {' or '.join(needs)}")
         fork = gguf_engine(engine) and request.engine.lower().startswith("ik")
         return engine, [("engine", engine, IK_LLAMA)] if fork else [], None
     engine, why = engine_default(facts.hardware)
-    if quant is not None and needs and engine not in needs:
+    if needs and engine not in needs:
         known = [name for name in needs if engines.canonical(name)]
         if not known:
             raise AdvisorError(
-                f"{quant.id} needs {' or '.join(needs)}, for which no launches are "
-                f"written: choose another --quant"
+                f"{what} needs {' or '.join(needs)}, for which no launches are written: choose "
+                f"another --quant"
             )
-        engine, why = known[0], f"{quant.id} runs on {' and '.join(known)} only"
+        engine, why = known[0], f"{what} runs on {' and '.join(known)} only"
     elif not gguf_engine(engine) and quant is None:
         one = facts.replace(engine=engine, concurrency=1)
         usual = quant_default(one)

@@ -116,12 +116,16 @@ def test_experts_leave_the_card_only_of_files_that_somebody_publishes() -> None:
         ("acme/Qwen3.6-35B-A3B-FP8-finetune", "gb10", "fp8"),
         ("/models/Qwen3.6-27B-AWQ", "rtx5090", "awq-int4"),
         ("acme/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M", "rtx3090", "q4_k_m"),
+        # words that vLLM has too, and a file of a known repository that is not listed
+        ("acme/Qwen3.6-27B-GGUF:F16", "h100", "bf16"),
+        ("acme/Qwen3.6-27B-GGUF:MXFP4", "rtx5090", "mxfp4"),
+        ("unsloth/Qwen3.6-27B-MTP-GGUF:BF16", "h100", "bf16"),
     ],
 )
 def test_an_own_fine_tune_is_served_by_its_own_name(name: str, hardware: str, quant: str) -> None:
     advice = recommend(hardware=hardware, model=name)
     for arm in (advice.plan_off, advice.candidate):
-        assert arm.model == name
+        assert arm.model == name and (arm.engine == "llama-server") == ("gguf" in name.lower())
     assert advice.facts.quant.id == quant
     assert "assumed to be Qwen3.6" in " ".join(advice_text(advice).split())
     assert any(field == "model" and value == name for field, value, _ in advice.facts.defaults)

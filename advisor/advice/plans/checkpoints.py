@@ -59,15 +59,18 @@ def reference(facts: Facts, method: str) -> Reference:
 
 
 def own_name(request: Request | None) -> str | None:
-    """The repository or folder asked for that nobody publishes: served by its own name."""
+    """The repository, file of one or folder that is not listed: served by its own name."""
     name = request.model.strip() if request is not None else ""
     if "/" not in name or "://" in name or len(name) > 400:
         return None
     folder = name.removesuffix("/config.json")  # which is what an engine takes
     if folder in (".", "..") or folder != name:
         return os.path.abspath(folder) if folder in (".", "..") else folder
-    published = knowledge.index()["repositories"]
-    return None if name.partition(":")[0].lower() in published else name
+    repository, _, file = name.lower().partition(":")
+    if (known := knowledge.index()["repositories"].get(repository)) is None:
+        return name
+    files = {c.file for c in knowledge.llm_by_name(known[0]).checkpoints if c.file is not None}
+    return name if file and files and file not in map(str.lower, files) else None
 
 
 def with_own(model: LLM, own: str) -> LLM:
