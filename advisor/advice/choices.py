@@ -109,8 +109,10 @@ def _gguf_instead(facts: Facts, here: Facts) -> str | None:
     if fits(other) is not True or not (wide or facts.load <= FEW):
         return None  # many are served worse so than told how many GPUs they need
     if not small:
-        machine = f"{facts.gpus} x {hardware.name or hardware.id}"
-        return f"no quantisation that {engine} runs well here fits into {machine}; a GGUF does"
+        return (
+            f"no quantisation that {engine} runs well here fits into {facts.gpus} x "
+            f"{hardware.name or hardware.id}; a GGUF does"
+        )
     if not checkpoints.available(other):
         return None
     if not named:

@@ -103,8 +103,9 @@ def recommend_beside(asked: Sequence[tuple[Request, Plan]]) -> list[Answered]:
             one = turn()
             billed = [(p, judge.replica_bill(one.facts, p)) for p in (asked[i][1], one.base.plan)]
             questions[i] = one, billed
-    turns = judge.judge_beside([*questions.values()], judge.weigh)
-    judged = dict(zip(questions, turns, strict=True))
+    judged = dict(
+        zip(questions, judge.judge_beside([*questions.values()], judge.weigh), strict=True)
+    )
 
     def take_turn(i: int) -> tuple[Advice, list[Estimate]]:
         if i not in judged:

@@ -178,10 +178,10 @@ def bare_facts(request: Request) -> Facts:
     quant, quant_why = _quant(request, bare.replace(engine=engine), usual)
     checkpoint = knowledge.checkpoint(model, quant, engine, "mtp")
     if checkpoint is None and "/" in request.model and "://" not in request.model:
-        note = "As requested; its contents were not read."
         checkpoint = Checkpoint(
-            quant=quant.id, repository=request.model, engines=(engine,), source=AS_ASKED, note=note
-        )
+            quant=quant.id, repository=request.model, engines=(engine,), source=AS_ASKED,
+            note="As requested; its contents were not read.",
+        )  # fmt: skip
     sampling, sampling_why = _sampling(request, model)
     joined = topology.link_default(hw, request.gpus) if request.interconnect is None else None
     defaults += [*own, *four, *engine_why, *version_why, *quant_why, *sampling_why]

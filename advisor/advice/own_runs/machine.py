@@ -271,9 +271,8 @@ def save(machine: Machine) -> Path:
 
     machine.check()
     seal = EDITED if machine.is_edited else machine.digest()
-    machine = machine.model_copy(update={"seal": seal})
     path = path_of(machine.name)
-    rows = machine.model_dump(mode="json", exclude_defaults=True)
+    rows = machine.model_copy(update={"seal": seal}).model_dump(mode="json", exclude_defaults=True)
     text = "# Private: made by `advisor calibrate`; delete it to forget these runs.\n"
     text += yaml.safe_dump(rows, sort_keys=False, width=100)
     part = path.with_name(f".{path.name}.part")

@@ -214,8 +214,9 @@ def measured_elsewhere(facts: Facts) -> tuple[heads.Measured, ...]:
     assert facts.model is not None
     asked = asked_method(facts)
     engine = facts.engine if drafters.refusal(facts, asked) else None
-    rows = heads.measurements(facts.model.id, engine)
-    return tuple(row for row in rows if asked in (None, row.method))
+    return tuple(
+        row for row in heads.measurements(facts.model.id, engine) if asked in (None, row.method)
+    )
 
 
 def with_caching(facts: Facts, plan: Plan) -> Plan:

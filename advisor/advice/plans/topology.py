@@ -140,8 +140,10 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
     if count == 1:
         return ()
     others = ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, count + 1))
-    linked = traits(facts.engine).linked
-    return tuple((name, value.format(count=count, others=others)) for name, value in linked)
+    return tuple(
+        (name, value.format(count=count, others=others))
+        for name, value in traits(facts.engine).linked
+    )
 
 
 def split_modes(facts: Facts) -> tuple[str, ...]:
