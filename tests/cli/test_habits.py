@@ -12,8 +12,10 @@ from pathlib import Path
 import click
 import pytest
 from cli_run import run
+from click.testing import CliRunner
 
 from advisor.cli.app import COMMANDS, GROUPS, cli
+from advisor.cli.base import _needs_a_checkout
 from tests.tables import cells, fields
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +82,11 @@ def test_each_option_is_the_field_of_its_name(command: str) -> None:
     assert {name: made[name] for name in told} == told and made["acceptance"] == (0.8, 0.5)
     bare = found.make_context(command, names).params
     assert {name: bare[name] for name in told} == UNTOLD
+
+
+def test_what_needs_a_checkout_takes_any_words_and_says_so() -> None:
+    done = CliRunner().invoke(_needs_a_checkout("train"), ["--help", "x", "--seed=3"])
+    assert "`advisor train` needs a checkout of the repository: the m" in str(done.exception)
 
 
 def test_each_option_has_a_text_and_only_one_of_a_default_shows_it() -> None:

@@ -41,9 +41,9 @@ def plain(made: Any) -> Any:
     return next((value for value in known if value), made)
 
 
-def answer(name: str, words: str = ASKED, **changes: Any) -> dict[str, Any]:
+def answer(name: str, words: str = ASKED, form: str = "", **changes: Any) -> dict[str, Any]:
     """A view, without what the command line prints too."""
-    shown = views.answer_view(cases.ALL[name]().replace(**changes), question_of(words))
+    shown = views.answer_view(cases.ALL[name]().replace(**changes), question_of(words), form)
     first, *_, last = shown.pop("launch").splitlines()
     return {key: value for key, value in shown.items() if key != "basis"} | {"ends": [first, last]}
 
@@ -67,6 +67,7 @@ FILE = "# as it is\nllama-server -hf x/y:Q4_K_M --draft-max 8\n"
 MADE: dict[str, Callable[[], Any]] = {
     **{name: partial(answer, name) for name in cases.ALL},
     "wanted": lambda: answer("on", WANTED, cost_per_million=(3.5, 2.25)),
+    "curl": partial(answer, "on", f"{ASKED} port=9000 key=on", "curl"),
     "fields": lambda: controls.fields(cells("engine=vllm@0.9 goal=tpot"), ("gpus", "concurrency",
               "goal", "thinking", "prefix_share"), Question, "goal"),
     "sheet": lambda: controls.fields({}, ("gpus", "goal"), sheet="not stated"),
@@ -87,8 +88,7 @@ MADE: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_page_shows_each_field_of_a_noun_once(name: str) -> None:
-    """Of the answers, what differs from those before."""
-    wanted, before = BY_HAND[name], {"wanted": ["on"], "off": ["on"]}
+    wanted, before = BY_HAND[name], {"wanted": ["on"], "curl": ["on"], "off": ["on"]}
     for other in before.get(name, ["off", "on"] if "headline" in wanted and name != "on" else []):
         wanted = BY_HAND[other] | wanted
     assert plain(MADE[name]()) == wanted
