@@ -8,7 +8,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 from cli_run import run
 from click.shell_completion import ShellComplete
 
@@ -25,21 +24,6 @@ GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_schema_is_a_schema(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", name).out))
-
-
-def test_compose_is_the_compose_form() -> None:
-    assert run("compose", *GB10[1:]).out == run(*GB10, "--format", "compose").out
-    assert "services" in yaml.safe_load(run("compose", *GB10[1:]).out)
-
-
-def test_flags_are_the_launch() -> None:
-    told = json.loads(run(*GB10, "--format", "json").out)
-    assert shlex.split(run(*GB10, "--format", "flags").out) == told["launch"]["argv"][2:]
-
-
-@pytest.mark.parametrize("word", ["random", "reasoning", "factual", "voice", "CODE"])
-def test_the_words_of_the_data_are_workloads(word: str) -> None:
-    assert run(*GB10, "--workload", word, "--format", "json").code == 0
 
 
 @pytest.mark.parametrize("engine", ["ollama", "lmstudio", "llama-cpp-python"])

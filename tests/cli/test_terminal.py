@@ -10,12 +10,15 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_run import run
 from readers.test_exchange import serve
 
+from advisor.cli.recommend import wants_color
 from advisor.domain.shell import shell_word
+from tests.tables import cells
 
 ROOT = Path(__file__).parents[2]
 SIGNS = "\x1b]0;a\x07\x1b[31m\u202e\x08\x9b2J\x7f\u2028\u2029\u200b\u2066\r\x85"
@@ -120,6 +123,20 @@ COMMANDS: dict[str, Words] = {
                      "helm", "ray")
     },
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tty", "env", "wanted"),
+    [(True, "TERM=xterm NO_COLOR=", True), (False, "TERM=xterm", False), (True, "", True),
+     (True, "NO_COLOR=1", False), (True, "TERM=dumb", False)],
+)  # fmt: skip
+def test_colour_is_for_a_terminal_that_has_it(
+    tty: bool, env: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: tty))
+    for name, value in {"TERM": "", "NO_COLOR": "", **cells(env)}.items():
+        monkeypatch.setenv(name, value)
+    assert wants_color() == wanted
 
 
 @pytest.mark.parametrize("name", COMMANDS)
