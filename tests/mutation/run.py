@@ -319,9 +319,9 @@ HEAD = f"""# Mutation score
 
 Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a time, numbers of
 modules are doubled, and the tests of the room (`ROOMS` in `tests/mutation/run.py`) run until one
-fails. A mutant that no test reaches counts as not noticed, one that is stopped for its time as
-noticed. Each room is a sample of its own, drawn with the seed; the floor is {FLOOR:.0%} in all, and
-in each room of which {ENOUGH} were tried.
+fails; what runs at import is tried in a process of its own. A mutant that no test reaches counts as
+not noticed, one that is stopped for its time as noticed. Each room is a sample of its own, drawn
+with the seed; the floor is {FLOOR:.0%} in all, and in each room of which {ENOUGH} were tried.
 
 | room | date | seed | mutants | tried | noticed | of these by time | share |
 |---|---|---|---|---|---|---|---|
