@@ -201,7 +201,7 @@ def estimate_questions(
 
 
 def verdicts(questions: Sequence[PlanQuestion]) -> Iterator[Callable[[], Verdict]]:
-    """The verdict on each question by what can change it, in turn; one estimate for the same runs."""
+    """The verdict on each question by what can change it; one estimate for the same runs."""
     for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
         alike = list(group)
         written, _ = estimate_questions([(one.facts, one.all_plans, one.bills) for one in alike])
