@@ -35,9 +35,7 @@ REFUSED = "SD285"  # what a release does not run beside speculation
 
 
 class View(NamedTuple):
-    """The candidates with fixed blocks of one question, or of one class of requests of a server,
-    and the estimates of their adaptive verification.
-    """
+    """One question's candidates with fixed blocks, and the estimates verified adaptively."""
 
     facts: Facts
     fixed: Sequence[Candidate]
@@ -107,9 +105,7 @@ def late_unless(said: Reason | None, best: Candidate | None) -> Reason | None:
 
 
 def runs(facts: Facts, plan: Plan) -> bool:
-    """Whether the release verifies blocks of this method and length adaptively; what it refuses
-    beside other options, the rules know.
-    """
+    """Whether the release verifies such blocks adaptively; rules know what it refuses beside."""
     row, amd = adaptive_row(), facts.hardware is not None and facts.hardware.vendor == "amd"
     since = row["amd_since" if amd else "since" if plan.method == "dspark" else "others_since"]
     block = plan.method in row["methods"] and plan.k >= row["least_k"] and not plan.k_schedule

@@ -165,9 +165,7 @@ def _plans(facts: Facts) -> list[Plan] | None:
 
 
 def _holds(facts: Facts, plan: Plan) -> bool | None:
-    """Whether the plan fits, with all slots where they are reserved, and the head with one; and
-    each of its shards holds whole FP8 blocks (SD215).
-    """
+    """Whether the plan fits with all reserved slots and the head, in whole FP8 blocks (SD215)."""
     plain, slots = memory.bill(facts, plan).fits, facts.load
     if plain and traits(plan.engine).pool == "slots" and (plan.max_num_seqs or slots) < slots:
         return False

@@ -166,9 +166,10 @@ def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
 
 def is_allowed(candidate: Candidate) -> bool:
     """Whether no finding forbids the plan, or fewer draft tokens than it has are documented."""
-    limits = (f.k_max for f in effects(candidate.findings, "k_max") if f.k_max)
-    within = candidate.plan.k <= min(limits, default=candidate.plan.k)
-    return within and not vetoes(candidate.findings)
+    most = (f.k_max for f in effects(candidate.findings, "k_max") if f.k_max)
+    return not vetoes(candidate.findings) and candidate.plan.k <= min(
+        most, default=candidate.plan.k
+    )
 
 
 def _free(candidates: Sequence[Candidate]) -> list[int]:

@@ -83,8 +83,7 @@ def candidate_questions(
 
 def replica_bill(facts: Facts, plan: Plan, bill: MemoryBill | None = None) -> MemoryBill:
     """What a plan takes of one replica's memory; `bill`: of all its devices, if that is at hand."""
-    whole = bill if plan.dp == 1 else None
-    return whole or memory.bill(memory.replica(facts, plan), plan)
+    return (bill if plan.dp == 1 else None) or memory.bill(memory.replica(facts, plan), plan)
 
 
 def workable_layouts(

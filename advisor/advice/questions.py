@@ -32,9 +32,7 @@ def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
 
 
 def policy_for(asked: Mapping[str, Any]) -> Policy | None:
-    """One launch for a range of requests, (least, most); None for one number, or where nothing can
-    draft. Raises AdvisorError.
-    """
+    """One launch for requests (least, most), None without drafts. Raises AdvisorError."""
     load = asked.get("concurrency")
     if not isinstance(load, tuple) or load[0] == load[1]:
         return None

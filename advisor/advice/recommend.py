@@ -264,7 +264,6 @@ def _with_offload(request: Request, facts: Facts) -> Advice | None:
         "speed, and a machine with less memory cannot run it"
     )
     brief = f"nothing fits whole; {offload.words(spread)} does"
-    measured = (*offload.GAINS, *offload.EVEN, *offload.LOSSES)
     return Advice(
         request=request,
         facts=asked,
@@ -278,7 +277,13 @@ def _with_offload(request: Request, facts: Facts) -> Advice | None:
         plan_findings=findings,
         reasons=(
             reason(text, *offload.SOURCES, weight=3.0, brief=brief),
-            reason(offload.measurement(drafted), *measured, weight=2.5),
+            reason(
+                offload.measurement(drafted),
+                *offload.GAINS,
+                *offload.EVEN,
+                *offload.LOSSES,
+                weight=2.5,
+            ),
         ),
         launch=launch,
         launch_off=launch,

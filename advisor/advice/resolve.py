@@ -183,7 +183,8 @@ def bare_facts(request: Request) -> Facts:
             note="As requested; its contents were not read.",
         )  # fmt: skip
     sampling, sampling_why = _sampling(request, model)
-    joined = topology.link_default(hw, request.gpus) if request.interconnect is None else None
+    link, each = request.interconnect, request.gpus_per_machine
+    joined = topology.link_default(hw, request.gpus, each) if link is None else None
     defaults += [*own, *four, *engine_why, *version_why, *quant_why, *sampling_why]
     defaults += [("interconnect", *joined)] if joined is not None else []
     facts = bare.replace(
@@ -194,7 +195,7 @@ def bare_facts(request: Request) -> Facts:
         checkpoint=checkpoint,
         engine=engine,
         engine_version=version,
-        interconnect=joined[0] if joined is not None else request.interconnect,
+        interconnect=joined[0] if joined is not None else link,
     )
     if older := propose.too_old(facts, "cannot load"):
         raise AdvisorError(f"{older} (--engine {engine} alone takes the newest)")

@@ -68,15 +68,13 @@ def compare(
     head = max(heads, key=lambda c: _price(facts, c.estimate))
     rivals = []
     for method in dict.fromkeys(plan.method for plan, _ in others):
-        priced = [row for row in others if row[0].method == method]
-        priced.sort(key=lambda row: -_price(facts, row[1]))
+        of_method = (row for row in others if row[0].method == method)
+        priced = sorted(of_method, key=lambda row: -_price(facts, row[1]))
         judged = (weigh(facts, plan, estimate) for plan, estimate in priced)
-        best = next((c for c in judged if decide.is_allowed(c)), None)
-        if best is None:
-            continue
-        better = _chance(facts, best, head)
-        owners = measured_faster(facts, method) if better > MIDDLE else ()
-        rivals.append(Rival(best, better, owners))
+        if (best := next((c for c in judged if decide.is_allowed(c)), None)) is not None:
+            better = _chance(facts, best, head)
+            owners = measured_faster(facts, method) if better > MIDDLE else ()
+            rivals.append(Rival(best, better, owners))
     return tuple(sorted(rivals, key=lambda rival: -rival.better))
 
 

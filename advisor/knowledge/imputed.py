@@ -28,7 +28,7 @@ def architecture(name: str) -> str:
 
 
 def first_row(table: str, facts: dict[str, str]) -> dict[str, Any]:
-    """The first row of a table of defaults (quant, engine or beside) that fits these words."""
+    """The first row of a table of defaults (quant, engine, between ...) that fits these words."""
     rows: list[dict[str, Any]] = index()["defaults"][table]
     # the last row has no condition
     return next(row for row in rows if _matches(row["when"], facts))

@@ -118,6 +118,19 @@ def test_the_gpus_of_a_machine_can_be_said(each: int) -> None:
     assert topology.assumption(facts) is None
 
 
+@pytest.mark.parametrize(("name", "link"), [("h100-sxm", "roce"), ("rtx3090", "ethernet")])
+def test_a_link_between_machines_that_nobody_states_is_the_usual_network(
+    name: str, link: str
+) -> None:
+    """Tensor parallelism over it waits twice in every layer: two servers are faster."""
+    asked = Request(
+        hardware=name, gpus=2, gpus_per_machine=1, model="qwen3.6-27b", engine="vllm", concurrency=8
+    )
+    made = recommend.recommend(asked, what_if=False)
+    assert made.facts.interconnect == link in {value for _, value, _ in made.facts.defaults}
+    assert (made.plan.tp, made.plan.dp) == (1, 2)
+
+
 def test_what_is_assumed_is_printed() -> None:
     asked = Request(hardware="rtx-pro-6000", gpus=16, interconnect="roce", model="glm-5.2")
     advice = recommend.recommend(asked, what_if=False)

@@ -208,6 +208,13 @@ def test_every_listed_name_is_its_own_model() -> None:
             assert quant_of_repository(Request(hardware="h200", model=name)) is None
 
 
+@pytest.mark.parametrize("model", ["acme/my-llama-3.3-70b-tuned", "acme/gemma-4-31b-tuned"])
+def test_a_drafter_of_other_weights_is_measured_first(model: str) -> None:
+    made = recommend(hardware="h100", gpus=4, model=model)
+    assert (made.decision, made.decided_by) == ("measure", "unseen_head")
+    assert "Risk: the drafter is made for other weights (" in " ".join(advice_text(made).split())
+
+
 @pytest.mark.parametrize(
     ("model", "hardware", "gpus", "tensors"),
     [

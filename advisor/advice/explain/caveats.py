@@ -9,6 +9,7 @@ from advisor.advice.wording import reason
 from advisor.domain.nouns import Estimate, Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
+from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import imputation, memory
 from advisor.perf.sizes import device
@@ -39,15 +40,26 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
 
 
 def head(facts: Facts, plan: Plan) -> Reason | None:
-    """That nobody is known to have seen the model's own head, with which the plan drafts."""
-    if plan.method != "mtp" or plan.draft_model not in (None, plan.model) or facts.model is None:
+    """That nobody is known to have seen the head, or the drafter beside weights of a user's own."""
+    if plan.method in ("none", "ngram") or facts.model is None:
         return None
-    here = (facts.model.id, facts.quant.id if facts.quant is not None else "", "mtp")
+    here = (facts.model.id, facts.quant.id if facts.quant is not None else "", plan.method)
     own = (run for run in facts.own_runs if (run.model, run.quant, run.method) == here)
-    if any((run.accepted_length or 0.0) > 1 for run in own):
+    apart = plan.method != "mtp" or plan.draft_model not in (None, plan.model)
+    if any((run.accepted_length or 0.0) > 1 for run in own) or (
+        apart and not checkpoints.is_own(facts.model)
+    ):
         return None
-    same = (c for c in knowledge.checkpoints(facts.model) if checkpoints.address(c) == plan.model)
-    row = next(same, None)
+    if apart:
+        known, name = drafters.of_plan(facts, plan), facts.model.name or facts.model.id
+        target = known.target if known is not None else name
+        text = (
+            f"{plan.draft_model} is made for {target}: what {plan.model} accepts of it may differ"
+        )
+        brief = f"the drafter is made for other weights ({target})"
+        return reason(text, "knowledge/drafters", weight=2.68, brief=brief, risk=True)
+    rows = {checkpoints.address(c): c for c in reversed(knowledge.checkpoints(facts.model))}
+    row = rows.get(plan.model or "")
     if row is None or row.keeps_mtp is not None or "mtp" in row.repository.lower():
         return None
     gguf = gguf_engine(plan.engine)

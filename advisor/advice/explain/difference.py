@@ -56,9 +56,7 @@ def points_of(loads: Sequence[Case]) -> arrays.Points | None:
 
 
 def towards(facts: Facts, row: Evidence, plan: Plan) -> tuple[Case, ...]:
-    """From the question to a measured run: as asked, with the run's text and lengths, its load, its
-    k, and with what it accepted.
-    """
+    """From the question to a measured run: with its text and lengths, load, k and acceptance."""
     spread = row.output_spread
     if spread is None and row.workload in (None, facts.workload):
         spread = facts.output_spread

@@ -225,8 +225,7 @@ def evidence_text(rows: Sequence[Evidence], here: bool = False) -> str:
         load = f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens"
     release = f"{row.engine} {row.engine_version}".strip()
     where = "" if here else f"{row.hardware}, {f'{row.model} {row.quant}'.strip()}, "
-    k = f" k={row.k}" if row.k else ""
-    run = f"{row.method}{k} gave {gains} ({where}{release}, {load}"
+    run = f"{row.method}{f' k={row.k}' if row.k else ''} gave {gains} ({where}{release}, {load}"
     if row.repeats == 1 or row.lowest is None or row.highest is None:
         return f"{run})"
     apart = f"{percent(row.lowest)} to {percent(row.highest)} {METRIC_NAMES[row.metric]}"

@@ -81,8 +81,7 @@ def _from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     """Which published drafter the plan uses, and what is said of it elsewhere."""
     known, asked = drafters.of_plan(facts, plan), facts.question
     if known is None:
-        suffix = asked.method == "suffix"
-        return [reason(SUFFIX, "vllm-0.33-source", weight=1.25)] if suffix else []
+        return [reason(SUFFIX, "vllm-0.33-source", weight=1.25)] if asked.method == "suffix" else []
     how = f"{drafters.TITLES[known.method]}'s in general, not its own"
     more = "; pass --acceptance or --acceptance-length to use your own"
     if (asked.acceptance or asked.acceptance_length) is not None:

@@ -49,9 +49,7 @@ class Comparison(Frozen):
 
 
 class ArmOverLoads(Frozen):
-    """The best speculative point of one choice at each load, without speculation where none runs,
-    None where the load cannot be served.
-    """
+    """One choice's best point with drafts at each load, else without; None where none can."""
 
     label: str
     kind: Kind

@@ -164,9 +164,7 @@ def _counted_k(on: Sequence[BenchmarkRun]) -> int | None:
 
 
 def workload_of(dataset: str | None) -> str | None:
-    """The kind of text of a benchmark's prompts by its dataset: `random`, `sharegpt`, or
-    `code:1f00...` as `advisor bench run` writes it; else None.
-    """
+    """The kind of text: of `random`, `sharegpt` or a `code:1f00...` of `bench run`; else None."""
     word = re.split(r"[:/\s_-]", (dataset or "").lower())[0]
     return TEXTS_BY_DATASET.get(word, word if word in get_args(Workload) else None)
 

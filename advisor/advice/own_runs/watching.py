@@ -97,17 +97,15 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
     request = known.request.replace(**acceptance_fields([run], k))
     try:
         question = judge.candidate_plans(facts_for_request(request))
-        # a server without drafts may start any method: of two with one k the faster counts
+        # a server without drafts may start any method
         plans = [plan for plan in question.plans if known.method in ("none", plan.method)]
         expected = judge.estimate_plans(question.facts, plans)
     except AdvisorError as error:
         return WatchWord("unknown", (*why, str(error)))
     if not expected:
         return WatchWord("unknown", (*why, "no way to draft is known for this setting"))
-    fastest_last = sorted(
-        zip(expected, plans, strict=True), key=lambda r: r[0].output_tok_s.speedup.p50
-    )
-    rows = {plan.k: (row, plan.method) for row, plan in fastest_last}
+    pairs = sorted(zip(expected, plans, strict=True), key=lambda r: r[0].output_tok_s.speedup.p50)
+    rows = {plan.k: (row, plan.method) for row, plan in pairs}  # of one k the faster, the last
     gains = {k: math.log(row.output_tok_s.speedup.p50) for k, (row, _) in rows.items()}
     word = _choose(gains, k if run.acceptance else 0, why)
     runs = k if run.acceptance and k in gains else max(gains, key=lambda k: gains[k])
@@ -119,8 +117,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
 
 def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> WatchWord:
     """What to do by the expected log gain of each k, where `k` runs now (none: 0)."""
-    best = max(gains, key=lambda k: gains[k])
-    here = gains.get(k) if k else 0.0
+    best, here = max(gains, key=lambda k: gains[k]), gains.get(k) if k else 0.0
     if k:
         speed = f"{math.exp(here):.2f}x output tok/s at this load" if here is not None else ""
         why.append(f"k={k} is expected to give {speed}" if speed else f"k={k} runs")

@@ -62,8 +62,7 @@ def needs_8_bits(
     if shares_context(plan):  # context comes before precision, and precision before more slots
         alone = {"max_num_seqs": 1, "max_model_len": None}
         plan, *arms = (arm.replace(**alone) for arm in (plan, *arms))
-        longest = facts.llm.max_context_tokens or 0
-        usual = greater(tokens, int(min(LENGTHS[-1], longest) / SPARE))
+        usual = greater(tokens, int(min(LENGTHS[-1], facts.llm.max_context_tokens or 0) / SPARE))
         beside = (choose(few, usual, tokens), choose(few, 1, least))
     eight = plan.replace(kv_cache_dtype=kind)
     now, then = (memory.room(facts, arm, tokens) for arm in (plan, eight))

@@ -121,9 +121,7 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
 
 
 def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
-    """The option with which llama-server's slots share one context, for one request at a time: it
-    gets all of it, and a second one does not wait. Empty for more requests, which get a part each.
-    """
+    """The option by which llama-server's slots share one context, for one request at a time."""
     alone = facts.question.max_num_seqs is None and facts.load == 1
     return (SHARED_CONTEXT,) if alone and traits(facts.engine).pool == "slots" else ()
 

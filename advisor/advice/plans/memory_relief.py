@@ -51,8 +51,9 @@ def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
     if instead := [*fewer, *_other_builds(facts, plain)]:
         text += f"; what fits: {', or '.join(instead[:3])}"
     else:
-        more = " or more GPUs" if more_counts(facts.hardware, 0) else ""
-        text += f"; choose a smaller model{more}"
+        text += (
+            f"; choose a smaller model{' or more GPUs' if more_counts(facts.hardware, 0) else ''}"
+        )
     if plan.method != "none" or fewer:  # what is short may be the room for requests
         return text
     split = offload.some_layers(facts)

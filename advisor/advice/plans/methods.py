@@ -49,6 +49,7 @@ SGLANG_UNIFIED = {"google/gemma-4-12B-it-assistant": "0.5.14"}
 # with -hf finds one that lies beside the model as mtp-*.gguf (common/download.cpp, read from b10362
 # on; the next catalogued build is this one). Without such a file it has to be named.
 LLAMA_ASSISTANTS = "b10448"
+DRAFTER_FLAGS = {"vllm": "--speculative-config", "sglang": "--speculative-draft-model-path"}
 SPEC_METHOD = "--speculative-config.method"
 MOST_K = sourced(64, "tokens", "the longest measured draft", "chosen")
 
@@ -202,9 +203,7 @@ def unlisted_words(facts: Facts, model: LLM) -> str:
     if known:
         parts.append("others measured " + ", ".join(row.words for row in known))
     if known and asked != "mtp":
-        sglang = facts.engine == "sglang"
-        option = "--speculative-draft-model-path" if sglang else "--speculative-config"
-        option = "--spec-draft-model" if gguf_engine(facts.engine) else option
+        option = DRAFTER_FLAGS.get(facts.engine or "", "--spec-draft-model")
         parts.append(f"a launch names a drafter with {option}")
     return "; ".join(parts)
 
@@ -230,8 +229,7 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
         page = HYBRID_PAGE_TOKENS if habits(facts).states_in_pool else PAGE_TOKENS
         if facts.prefix_share * (facts.ctx_tokens or USUAL_PROMPT) < page:
             return off  # less than a whole page of the cache is never found again
-        filled = prepare(from_plans(memory.replica(facts, on), [on, off]))[1]
-        served = output_rates(filled)
+        served = output_rates(prepare(from_plans(memory.replica(facts, on), [on, off]))[1])
         return on if served[0] >= served[1] else off
     load = memory.replica(facts, on).concurrency
     return on if usual_caching(facts, plan, facts.length, load) else off

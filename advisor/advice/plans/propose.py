@@ -271,6 +271,5 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     if known is not None:
         named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})
-        drafts = {"draft_model": named_apart, "env": (*base.env, *env.items())}
-        plan = plan.replace(**drafts)
+        plan = plan.replace(**{"draft_model": named_apart, "env": (*base.env, *env.items())})
     return plan if facts.question.max_num_seqs is not None else plan_limits.cap_slots(facts, plan)

@@ -7,7 +7,7 @@ from advisor.domain.nouns import Facts, Hardware, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.engines.traits import gguf_engine, traits
-from advisor.knowledge.imputed import table
+from advisor.knowledge.imputed import first_row, hardware_words, table
 from advisor.perf.sizes.pools import splits_by_tensor
 
 LINKS = ("roce", "ethernet")
@@ -26,10 +26,15 @@ def spans(facts: Facts) -> bool:
     return boards(facts) > 1 and board_gpus(facts) == 1
 
 
-def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
-    """The link between accelerators that are each one machine, and why; else None."""
-    if gpus < 2 or hardware.hardware_class != "unified":
+def link_default(hardware: Hardware, gpus: int, each: int | None = None) -> tuple[str, str] | None:
+    """The link between machines, of `each` GPUs where that is stated, and why; None for one."""
+    known, apart = hardware.machine_gpus, hardware.hardware_class == "unified"
+    board = 1 if apart else each or (gpus if known is None else known.value)
+    if gpus <= max(board, hardware.switch_gpus.value if hardware.switch_gpus else 0):
         return None
+    if not apart:
+        usual = first_row("between", hardware_words(hardware))
+        return str(usual["link"]), str(usual["why"])
     why = f"each {hardware.name or hardware.id} is a machine of its own"
     if has_port(hardware):
         return "roce", f"{why}, with a ConnectX port"
