@@ -23,7 +23,7 @@ from advisor.advice.explore.values import (
 )
 from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Finding, Interval, MetricEstimate
-from advisor.render.explore.chart import charts
+from advisor.render.explore.chart import _near, charts
 from advisor.render.explore.compare import comparison_text, loads_text, why_not_text
 from advisor.render.explore.plan import plan_text
 from advisor.render.explore.text import policy_text, sweep_text
@@ -100,6 +100,17 @@ def test_a_chart_is_described_by_its_ends_and_crossings() -> None:
     assert ends == [pytest.approx(row) for row in ((8, -32.5, 44, -10), (35, -55, 80, -40))]
     assert chart.description == " ".join(TEXTS["chart"].split())
     assert [(m.x, round(m.gain, 1), m.k) for m in chart.measured] == [(16.0, 24.2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [({"concurrency": 8}, True), ({"concurrency": 32, "ctx_tokens": 1024}, True), ({}, True),
+     ({"concurrency": 33}, False), ({"concurrency": 7.9}, False), ({"ctx_tokens": 4097}, False)],
+)  # fmt: skip
+def test_a_pair_is_drawn_within_a_factor_of_two(asked: dict[str, float], near: bool) -> None:
+    """It was measured with 16 requests of 2,048 tokens."""
+    assert _near(cases.EVIDENCE, asked) == near
+    assert _near(cases.EVIDENCE.replace(concurrency=None, input_tokens=None), asked)
 
 
 FINDING = Finding(code="SD431", severity="info", message="it was measured")

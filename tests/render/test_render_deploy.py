@@ -187,6 +187,7 @@ def test_hostile_names_and_notes_cannot_change_the_file(name: str, note: str) ->
 
 def test_systemd_words_are_quoted_for_systemd() -> None:
     unit = systemd_unit(cases.hostile('a $b %h "q" \\'))
+    assert {f"{x}=network-online.target" for x in ("Wants", "After")} < set(unit.splitlines())
     assert '"a $$b %%h \\"q\\" \\\\"' in unit
     assert "\n    --max-num-seqs 32 \\\n" in unit
 

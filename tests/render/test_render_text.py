@@ -148,6 +148,11 @@ def test_long_times_are_told_in_seconds() -> None:
     assert line.split()[-4:] == ["20,000", "s", "160,000", "s"] and len(line) <= 80
 
 
+def test_what_tokens_cost_is_told_of_both_runs_as_far_as_it_is_known() -> None:
+    text = advice_text(cases.on(cost_per_million=(None, 2.25)))
+    assert "\nPer million output tokens: ? without, 2.25 with k = 2\n" in text
+
+
 def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
     """An interval that holds 1 and spans more than half again leaves nothing to say; what was
     measured stands there instead.

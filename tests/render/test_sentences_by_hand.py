@@ -73,9 +73,12 @@ def test_users_within_are_told_where_none_or_all_are_served() -> None:
     every = Within(method="mtp", k=2, likely=None, likely_bound="search", p=0.99, sure=None,
                    sure_bound="search")  # fmt: skip
     few = Within(method="mtp", k=1, likely=169, p=0.5, sure=98)
-    for within, last in (((none,), "Not even one user is served with 90 %."),
-                         ((none, every), "k=2 serves users at every load tried with 90 %, none 0."),
-                         ((none, few), "k=1 serves 98 users with 90 %, none 0.")):  # fmt: skip
+    one = few.replace(k=3, sure=97)
+    for within, last in (
+        ((none,), "Not even one user is served with 90 %."),
+        ((none, every), "k=2 serves users at every load tried with 90 %, none 0."),
+        ((none, few, one), "k=1 serves 98 users with 90 %, none 0, k=3 97."),
+    ):
         assert within_lines(within, Paper())[-1] == f"- {last}"
 
 
