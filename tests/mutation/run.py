@@ -52,7 +52,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "rules SD4": f"advisor/rules/sd4/*.py; {FINDINGS} tests/rulebook/test_regime_rules.py",
     "rules SD5": f"advisor/rules/sd5/*.py; {FINDINGS}",
     "domain": "advisor/domain/*.py; tests/domain tests/knowledge "
-    "tests/rulebook/test_spelling_rules.py tests/cli/test_*.py",
+    "tests/rulebook/test_spelling_rules.py tests/cli/test_[!p]*.py",
     # what reads a release's own parser is not shipped: .ci/run reads two real ones again instead
     "engines": "advisor/engines/*.py advisor/engines/arguments/*.py "
     "advisor/engines/extract/[bl]*.py; tests/engines tests/render/test_render_deploy.py "
@@ -67,8 +67,8 @@ TESTS = {  # room: its modules; the tests that must notice
     "tests/advice/**/test_*.py tests/prediction/test_[pt]*.py tests/perf/test_host_memory.py",
     "own runs": "advisor/advice/own_runs/*.py advisor/prediction/[co][aw]*.py; "
     "tests/readers/results",
-    "explore": "advisor/advice/explore/*.py; tests/advice/explore "
-    "tests/render/test_curves_by_hand.py",
+    "explore": "advisor/advice/explore/*.py; tests/advice/explore tests/advice/test_reasons.py "
+    "tests/render/test_curves_by_hand.py tests/cli/serve/test_launch.py",
     "lint": "advisor/lint/*.py; tests/lint tests/rulebook/test_rule_fixes.py",
     # the examples run beside it, where no mutant is seen
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "

@@ -51,7 +51,9 @@ def test_why_not_where_nothing_can_draft(
     monkeypatch.setattr(why_not, "sweep", lambda request, vary: SimpleNamespace(loads=[made]))
     monkeypatch.setattr(why_not, "recommend", lambda *_, **__: answer)
     head = refusal or f"the answer is {word}: no speculative method is known to run here"
-    assert why_not.why_not(cases.REQUEST, "k=2").head == head
+    found = why_not.why_not(cases.REQUEST, "k=2")
+    assert (found.asked, found.head) == ("k=2", head)
+    assert found.reasons == (() if refusal else ("middle", "light", "heavy"))
 
 
 def attempt(size: int, chance: float | None, slots: int | None = None) -> Any:
@@ -204,7 +206,8 @@ def test_a_range_that_is_not_whole_is_even_with_both_ends() -> None:
 
 def test_what_cannot_be_compared_by_speed_comes_last() -> None:
     blind = point(2).replace(output_tok_s=point(2).output_tok_s.replace(value=None, baseline=None))
-    arm = ArmOverLoads(label="a", kind="engine", points=(None, blind, point(2, 1.5), point(0)))
+    plain = point(0).replace(output_tok_s=point(0).output_tok_s.replace(value=70.0))
+    arm = ArmOverLoads(label="a", kind="engine", points=(None, blind, point(2, 1.5), plain))
     assert [arm.score(i) for i in range(4)] == [0.0, 0.0, 150.0, 100.0]
     arm = ArmOverLoads(label="a", kind="method", points=(None, point(2, 1.5), point(0)))
     assert [arm.score(i) for i in range(3)] == [0.0, 1.5, 0.0]
