@@ -58,7 +58,8 @@ TESTS = {  # room: its modules; the tests that must notice
     "advisor/engines/extract/[bl]*.py; tests/engines tests/render/test_render_deploy.py "
     "tests/rulebook/test_spelling_rules.py",
     "knowledge": "advisor/knowledge/*.py; tests/knowledge tests/advice/test_drafters.py",
-    "perf": "advisor/perf/**/*.py; tests/perf",
+    "perf": "advisor/perf/**/*.py; tests/perf tests/prediction/test_[npt]*.py "
+    "tests/readers/results/test_calibrate.py",
     "prediction": "advisor/prediction/[!co]*.py advisor/prediction/cell_pairs.py; tests/prediction",
     "readers": "advisor/readers/*.py advisor/readers/forms/*.py advisor/readers/syntax/*.py; "
     "tests/readers/test_*.py tests/readers/results/test_bench_run.py tests/lint",
