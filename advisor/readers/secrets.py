@@ -57,68 +57,37 @@ _ADDRESS = _set("webhook dsn")  # here the address itself is the secret
 _PARTS = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No
 # pattern begins in the middle of a word and runs to its end, which would take quadratic time.
-_FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (("hf_",), lazy_re(r"hf_[A-Za-z0-9]{8,}")),
-    (("api_org_",), lazy_re(r"api_org_[A-Za-z0-9]{16,}")),
-    (("sk-",), lazy_re(r"sk-[A-Za-z0-9_-]{12,}")),
-    (("gh", "GR13489"), lazy_re(r"(?:gh[pousr]_|github_pat_)\w{16,}|GR1348941[\w-]{16,}")),
-    (
-        ("gl",),
-        lazy_re(r"(?:glpat|gldt|glft|glsoat|glrt|glcbt|glimt|glptt|glagent|gloas)-[\w-]{16,}"),
-    ),
-    (("xox",), lazy_re(r"xox[abeoprs]-[\w-]{4,}")),
-    (
-        ("A3T", "ABIA", "ACCA", "AKIA", "ASIA"),
-        lazy_re(r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}"),
-    ),
-    (("AIza", "ya29."), lazy_re(r"AIza[\w-]{30,}|ya29\.[\w-]{20,}")),
-    (
-        ("nvapi-", "xai-", "pypi-Ag"),
-        lazy_re(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}"),
-    ),
-    (("r8_", "gsk_", "npm_"), lazy_re(r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}")),
-    (("dckr_pat_", "dop_v1_", "wandb_v1_"), lazy_re(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}")),
-    (
-        ("_live_", "_test_", "sq0csp"),
-        lazy_re(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}"),
-    ),
-    (("SG.", "AKC"), lazy_re(r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}")),
-    (("eyJ",), lazy_re(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
-    (
-        ("earer ", "EARER ", "asic "),
-        lazy_re(r"(?:(?<=[Bb]earer )|(?<=BEARER ))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}"),
-    ),
+_PATTERNS = {
+    "hf_": r"hf_[A-Za-z0-9]{8,}",
+    "api_org_": r"api_org_[A-Za-z0-9]{16,}",
+    "sk-": r"sk-[A-Za-z0-9_-]{12,}",
+    "gh|GR13489": r"(?:gh[pousr]_|github_pat_)\w{16,}|GR1348941[\w-]{16,}",
+    "gl": r"(?:glpat|gldt|glft|glsoat|glrt|glcbt|glimt|glptt|glagent|gloas)-[\w-]{16,}",
+    "xox": r"xox[abeoprs]-[\w-]{4,}",
+    "A3T|ABIA|ACCA|AKIA|ASIA": r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}",
+    "AIza|ya29.": r"AIza[\w-]{30,}|ya29\.[\w-]{20,}",
+    "nvapi-|xai-": r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}",
+    "pypi-Ag": r"pypi-Ag[\w-]{20,}",
+    "r8_|gsk_|npm_": r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}",
+    "dckr_pat_|dop_v1_|wandb_v1_": r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}",
+    "_live_|_test_": r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}",
+    "sq0csp": r"sq0csp-[\w\\-]{20,}",
+    "SG.|AKC": r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}",
+    "eyJ": r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?",
+    "earer |EARER ": r"(?:(?<=[Bb]earer )|(?<=BEARER ))[\w.~+/=-]{6,}",
+    "asic ": r"(?<=[Bb]asic )[\w+/-]{8,}={0,2}",
     # a user's password in an address; the addresses that are secrets themselves
-    (
-        ("://",),
-        lazy_re(
-            r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)"
-            r"|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)"
-        ),
-    ),
-    (
-        ("hook",),
-        lazy_re(
-            r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks"
-            r"|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+"
-        ),
-    ),
-    (
-        ("Key=", "_authToken="),
-        lazy_re(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}"),
-    ),
-    (
-        ("sig=", "token=", "key="),
-        lazy_re(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}"),
-    ),
-    (
-        ("PRIVATE KEY",),
-        lazy_re(
-            r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,20}-----"
-            r"(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?"
-        ),
-    ),
-)
+    "://": r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)"
+    r"|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)",
+    "hook": r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks"
+    r"|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+",
+    "Key=|_authToken=": r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))"
+    r"[\w+/=-]{8,}",
+    "sig=|token=|key=": r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}",
+    "PRIVATE KEY": r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,20}-----"
+    r"(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?",
+}
+_FORMS = [(marks.split("|"), lazy_re(form)) for marks, form in _PATTERNS.items()]
 _RUN = lazy_re(r"(?<![\w-])[\w-]{27}")  # the next ones have no mark, but are long
 _UNMARKED = lazy_re(
     r"\b[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}|\b\d{8,10}:[0-9A-Za-z_-]{35}"

@@ -271,10 +271,6 @@ HOSTILE = {
         "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8))
         + "A8 =\nx:\n\tvllm serve m $(A0)\n",
     ),
-    "make: calls": (
-        "Makefile", f"f = $(call f,$(1)x)$(call f,$(1)y)\ng = {'$(call h,$(1),a)' * 500}\n"
-        f"h = {'$(call k,$(1))' * 500}\nk = $(1)z\nx:\n\tvllm serve $(call f,1) $(call g,1)\n",
-    ),
     "make: export": ("Makefile",
                      "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100),
     "make: rule": ("Makefile", ("a" + BLANKS + "x\n") * 10),

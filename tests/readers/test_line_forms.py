@@ -48,34 +48,6 @@ def test_words_about_a_server_start_none(kind: str, name: str) -> None:
     assert read_text(PROSE[kind], name).launches == ()
 
 
-CALLS = """IMAGE := vllm/vllm-openai:v0.25.1
-COMMON = --port $(PORT) --kv-cache-dtype fp8
-define serve
-\t@echo "$(2) starts"
-\t@IMG=$${IMG:-$(IMAGE)}; \\
-\tdocker run --gpus all $$IMG --model $(1) $(COMMON) $(3) >/dev/null && echo ok
-endef
-a:
-\t$(call serve,Qwen/Qwen3.6-27B,one,--max-num-seqs 2 --tool-call-parser qwen3_xml)
-# \t$(call serve,m/dropped,none,)
-b:
-\t$(call serve,google/gemma-4-26B-A4B-it,two)
-"""
-
-
-def test_a_function_of_make_starts_a_server_for_each_call() -> None:
-    """As `make -n a b` prints them (GNU make 4.3, with PORT=1)."""
-    first, second = read_text(CALLS.replace("$(PORT)", "1"), "Makefile").launches
-    assert (first.model, second.model) == ("Qwen/Qwen3.6-27B", "google/gemma-4-26B-A4B-it")
-    assert [flag.value for flag in first.flags if flag.name == "--max-num-seqs"] == ["2"]
-    assert all(one.flag("--port").value == "1" for one in (first, second))  # type: ignore[union-attr]
-    assert second.flag("--max-num-seqs") is None and second.flag("--tool-call-parser") is None
-    assert {one.container.image for one in (first, second) if one.container} == {
-        "vllm/vllm-openai:v0.25.1"
-    }
-    assert len(read_text(CALLS + "define serve\n\techo no\nendef\n", "Makefile").launches) == 1
-
-
 def test_what_stands_for_a_value_is_unknown_where_it_is_set_twice() -> None:
     text = "TP = 2\nifdef BIG\nTP = 8\nendif\nx:\n\tvllm serve m --tensor-parallel-size $(TP)\n"
     flag = one(text, "Makefile").flag("--tensor-parallel-size")

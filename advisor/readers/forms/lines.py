@@ -18,7 +18,6 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.make_calls import with_calls
 from advisor.readers.syntax.mapped import HOLE, Mapped, hole, literal, replace_matches
 
 MAX_LINE, MAX_NAMES, MAX_VALUE = 20_000, 500, 2_000
@@ -74,8 +73,6 @@ def read_batch(reading: Reading, form: str = "batch") -> None:
     text = replace_matches(text, _LIST, lambda found, _: _items(text.part(*found.span(1))))
     names, env = _assignments(text)
     joined = replace_matches(text, _CONTINUED[form], lambda _, at: literal(" ", -2))
-    if "$(call" in source:
-        joined = with_calls(joined)
     at = 0
     for raw in joined.text.splitlines(keepends=True):
         line = joined.part(at, at + len(raw.rstrip("\r\n")))
