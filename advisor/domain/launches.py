@@ -84,6 +84,7 @@ class Slip(Frozen):
     text: str = ""
     stops: bool = True  # nothing starts; else it is passed over
     sole: bool = False  # and nothing else than the text can be meant
+    sources: tuple[str, ...] = ()  # of this slip; empty: those of the rule
 
 
 class CutOff(Frozen):

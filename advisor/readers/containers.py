@@ -5,7 +5,7 @@ import re
 from advisor import engines
 from advisor.domain.patterns import lazy_re
 from advisor.domain.records import Record, field
-from advisor.engines.images import fork_of_image, is_official, split_image
+from advisor.engines.images import fork_of_image, is_official
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.images import engine_of_image
@@ -60,6 +60,9 @@ _PASSED_ENV = (
 )
 
 
+_WHOLE = lazy_re(rf"(?:python3? -m )?(?:{ENGINE_TEXT.pattern}|sglang\.|vllm\.)")
+
+
 def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
     """One `NAME=value` (or `NAME`, passed through) of a container's environment."""
     name, equals, _ = assignment.text.partition("=")
@@ -73,10 +76,9 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
 def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int = 0) -> bool:
     """Find what a container starts, else what its image is known to start."""
     around, env = ran.around, ran.env
-    check_tag(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
     first = words[0].text if words and around.kind in ("compose", "kubernetes") else ""
-    if " " in first and "\n" not in first and ENGINE_TEXT.match(first):  # which no shell splits
+    if " " in first and "\n" not in first and _WHOLE.match(first):  # which no shell splits
         words = [*_split_item(words[0], reading), *words[1:]]
     before, scope = len(reading.found), Scope.inside(env)
     if words and reading.command(words, env, scope=scope, around=around, at=at, depth=depth):
@@ -112,22 +114,6 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         _check_command(around, engine, given, reading)
     reading.add(found)
     return True
-
-
-# the tags of these images begin with v
-_WITH_V = lazy_re(r"(?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)")
-
-
-def check_tag(around: Surroundings, reading: Reading) -> None:
-    """Say where the tag of an engine's image lacks its `v`: no registry has such a tag."""
-    name, tag = split_image(around.image_text())
-    if around.image is None or tag is None or not _WITH_V.fullmatch(name):
-        return
-    if re.match(r"\d+\.\d+\.\d+(?:[.-]|$)", tag):
-        whole = around.tag or around.image
-        at = whole.first() + (0 if around.tag is not None else len(name) + 1)
-        end = at + len(tag) if reading.source.text.startswith(tag, at) else None
-        reading.slip(f"{name} has no tag {tag}: v{tag} is meant", at, end, f"v{tag}")
 
 
 def _split_item(item: Mapped, reading: Reading) -> list[Mapped]:

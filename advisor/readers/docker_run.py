@@ -7,7 +7,7 @@ from advisor.readers.engine_command import Surroundings, size_bytes
 from advisor.readers.form_types import keys, misspelt_key, note_key
 from advisor.readers.programs import base_name
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import EMPTY, HOLE, HOLE_OPEN, Mapped
+from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped
 from advisor.readers.syntax.scope import Scope
 
 # Options of `docker run` that stand alone; every other one takes a value.
@@ -44,24 +44,8 @@ def docker_run(
         j += 1 if glued else read_option(ran, words, j, reading)
     if j >= len(words):
         return None
-    if base_name(words[i].text) == "docker":
-        _check_options(words[i:j], reading)
     ran.around.image, ran.args = words[j], words[j + 1 :]
     return ran
-
-
-def _check_options(options: list[Mapped], reading: Reading) -> None:
-    """Say what docker refuses: --rm beside a restart policy, devices that no quotes hold."""
-    gone = next((word for word in options if word.text == "--rm"), None)
-    for word, behind in zip(options, [*options[1:], EMPTY], strict=True):
-        name, equals, _ = word.text.partition("=")
-        given = word.part(len(name) + 1, len(word)) if equals else behind
-        if name == "--gpus" and re.fullmatch(r"device=[\w:-]+(,[\w:-]+)+", given.text):
-            (at, end), said = given.span() or (-1, -1), "docker splits --gpus at its commas"
-            reading.slip(f"{said}: these need quotes of their own", at, end, f"'\"{given.text}\"'")
-        elif name == "--restart" and gone is not None and given.text != "no":
-            begin, said = gone.first(), "docker refuses --rm beside a restart policy"
-            reading.slip(said, begin, begin + len("--rm"))
 
 
 def _is_open(word: Mapped) -> bool:
@@ -95,8 +79,6 @@ def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) ->
     around = ran.around
     if name == "--gpus" or (name == "--device" and "gpu" in value.text):  # nvidia.com/gpu=0
         around.gpus = ",".join(filter(None, (around.gpus, value.text.strip("'\""))))
-        if (at := value.text.find("/gpu:") + 4) > 3:
-            reading.slip("CDI has VENDOR/gpu=NAME", value.pos[at], value.pos[at] + 1, "=")
     elif name in ("-e", "--env"):
         add_env(ran.env, value, ran.scope)
     elif name == "--env-file":

@@ -59,7 +59,8 @@ _SPOKEN = {
 
 
 @cache
-def _table(name: str) -> dict[str, dict[str, Any]]:
+def read_table(name: str) -> dict[str, dict[str, Any]]:
+    """The tables of a file of knowledge/rules."""
     data: dict[str, dict[str, Any]] = json.loads(read_data(f"knowledge/rules/{name}.json"))
     return data
 
@@ -67,7 +68,7 @@ def _table(name: str) -> dict[str, dict[str, Any]]:
 @cache
 def keys(form: str) -> frozenset[str]:
     """The keys that a form has; empty for a form that is not listed."""
-    return frozenset(_table("forms")["keys"].get(form, {}).get("value", ()))
+    return frozenset(read_table("forms")["keys"].get(form, {}).get("value", ()))
 
 
 def nearest_key(written: str, known: Collection[str], kind: str = "key") -> str | None:
@@ -144,7 +145,7 @@ class Checker:
     def __init__(self, form: str, reading: Reading) -> None:
         self.form, self.reading, self.tool = form, reading, TOOLS[form]
         # object -> key -> what it takes: `int|text`, `[text]`, `{Probe}`, `map<text>`, `enum:x`
-        self.types: dict[str, dict[str, str]] = _table("form_types")[form]["value"]
+        self.types: dict[str, dict[str, str]] = read_table("form_types")[form]["value"]
 
     def check(self, node: Node, name: str, depth: int = 0) -> None:
         """A mapping and what it holds, as an object of this name."""
@@ -152,10 +153,16 @@ class Checker:
         if node.kind != "map" or known is None or depth > MAX_DEPTH or not self.reading.step():
             return
         self._check_keys(node, known)
-        both = _table("form_types")["excludes"]["value"].get(name, ())
+        both = read_table("form_types")["excludes"]["value"].get(name, ())
         if both and all(one.text or one.items or one.pairs for one in map(node.get, both)):
             said = f"{' and '.join(both)} exclude each other for {self.tool}"
-            self.reading.slip(said, node.get(both[0]).start, text="one of the two")
+            text, last = self.reading.source.text, node.get(both[0])
+            start = text.rfind("\n", 0, last.start) + 1
+            own = last.kind == "scalar" and text[start : last.start].strip() == f"{both[0]}:"
+            end = text.find("\n", last.end) + 1 if own else None
+            self.reading.slip(
+                said, start if own else last.start, end, "" if own else "one of the two"
+            )
         for key, value in node.pairs[:MAX_KEYS]:
             wanted = known.get(key.text) if key.kind == "scalar" else None
             if wanted is not None:
@@ -252,7 +259,7 @@ class Checker:
 
     def _word(self, key: str, node: Node, table: str, only_near: bool) -> None:
         """A word that is none of the few that a key takes; `only_near` where it may be another."""
-        row = _table("form_types")["words"][table]
+        row = read_table("form_types")["words"][table]
         listed: list[str] = row["value"]
         word = node.text.partition(":")[0] if self.form == "compose" else node.text
         if not word or word in listed:

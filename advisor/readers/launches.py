@@ -15,6 +15,7 @@ from advisor.knowledge import store as knowledge
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.images import counts_for, fork_of_values, version_in, version_in_text
 from advisor.readers.reading import Reading
+from advisor.readers.relations import relate
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.syntax.placeholders import left_open
@@ -46,13 +47,14 @@ class LaunchMaker:
     """Makes the launches of one read file."""
 
     def __init__(self, reading: Reading) -> None:
-        self.source, self.redactor = reading.source, reading.redactor
+        self.source, self.redactor, self.reading = reading.source, reading.redactor, reading
         self.version, self.found, self.slips = reading.version, reading.found, reading.slips
         self.said: dict[str, tuple[str | None, bool]] = {}
 
     def launches(self) -> tuple[Launch, ...]:
         """Return the launches that were found, in the order of the file."""
         made = [self._launch(found) for found in self.found]
+        relate(made, self.reading)
         if made and self.slips:
             clean = self.redactor.clean
             said = (one.replace(message=clean(show(one.message))) for one in self.slips)

@@ -63,14 +63,16 @@ class Reading:
         text: str = "",
         stops: bool = True,
         among: Iterable[str] = (),
+        sources: Iterable[str] = (),
     ) -> None:
         """Keep a slip once; `text` should stand between the offsets, `among` is what else could."""
         line, column = self.source.place(at)
         span = Span(start=at, end=end) if end is not None and at >= 0 else None
         sole = stops and span is not None and self._is_sole(span, text, among)
         one = Slip(
-            message=message, line=line, column=column, span=span, text=text, stops=stops, sole=sole
-        )
+            message=message, line=line, column=column, span=span, text=text, stops=stops, sole=sole,
+            sources=tuple(sources),
+        )  # fmt: skip
         if one not in self.slips and len(self.slips) < MAX_SLIPS:
             self.slips.append(one)
 

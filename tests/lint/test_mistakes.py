@@ -30,6 +30,7 @@ TABLES: list[dict[str, Any]] = [
         "_seventh_exam",
         "_eighth_exam",
         "_ninth_exam",
+        "_tenth_exam",
     )
 ]
 BASES: dict[str, dict[str, str]] = {
@@ -120,7 +121,7 @@ def test_the_table_is_what_it_says() -> None:
     assert len(EXAM) == 167 and len({row["kind"] for row in EXAM}) >= 28
     assert len(SECOND) == 64 and len({row["kind"] for row in SECOND}) == 49
     assert len(THIRD) == 99 and len({row["kind"] for row in THIRD}) == 93
-    assert [len(table) for table in LATER] == [88, 71, 50, 50, 50, 50]
+    assert [len(table) for table in LATER] == [88, 71, 50, 50, 50, 50, 50]
     engines = {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
     }
@@ -141,15 +142,15 @@ def test_mistakes_are_caught_and_mended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "least", "ninth"),
-    [("caught", 0.95, 0.86), ("error", 0.92, 0.86), ("restored", 0.55, 0.36)],
+    ("field", "least", "last"),
+    [("caught", 0.95, 0.94), ("error", 0.92, 0.88), ("restored", 0.55, 0.55)],
 )
 @pytest.mark.parametrize("table", [THIRD, *LATER])
 def test_an_exam_stays_mended(
-    table: list[dict[str, Any]], field: str, least: float, ninth: float
+    table: list[dict[str, Any]], field: str, least: float, last: float
 ) -> None:
-    """Each table may fall behind unseen in the sum of all; the ninth is mended in part."""
-    least = ninth if table is LATER[-1] else least
+    """Each table may fall behind unseen in the sum of all; the last is mended in part."""
+    least = last if table is LATER[-1] else least
     start = next(at for at, row in enumerate(ROWS) if row is table[0])
     told = results()[start : start + len(table)]
     share([one for one in told if one.row["fatal"] or field != "error"], field, least)

@@ -56,10 +56,6 @@ def _check_others(key: Node, service: Node, services: Node, reading: Reading) ->
             reading.slip(
                 f"depends_on names {said}", one.start, end, near or "one of it", bool(near)
             )
-    asks = service.path("healthcheck.test").items
-    if asks and asks[0].text not in ("CMD", "CMD-SHELL", "NONE", ""):
-        said, at = "a healthcheck's list begins with CMD, CMD-SHELL or NONE", asks[0].start
-        reading.slip(said, at, at, '"CMD", ', stops=False)
 
 
 def _field(service: Node, services: Node, name: str, depth: int = 0) -> Node:

@@ -3,7 +3,7 @@
 import re
 
 from advisor.domain.patterns import lazy_re
-from advisor.readers.containers import ContainerRun, check_tag, container_command
+from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.form_types import Checker, nearest_key, respell
 from advisor.readers.forms.llmkube import kserve_word, model_service, option_words, read_llmkube
@@ -199,7 +199,6 @@ def _read_production_stack(node: Node, config: Node, reading: Reading, kind: str
     image, tag = node.get("repository"), node.get("tag")
     if image.kind == "scalar":
         around.image, around.tag = image.text_map, tag.text_map if tag.kind == "scalar" else None
-    check_tag(around, reading)
     env = environment(node.get("env"))
     reading.add(EngineCommand("vllm", words, env, node.start, reading.form, around))
 

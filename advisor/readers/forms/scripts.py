@@ -18,22 +18,9 @@ _ASKED = lazy_re(
     r"(?:([\w.-]*[A-Za-z][\w.-]*):)?(\d{1,6})\b",
     re.M,
 )
-# an assignment that is a command of its own: a backslash behind it may lead to a blank line
-_ALONE = lazy_re(
-    r"^[ \t]*((?:CUDA|HIP|ROCR)_VISIBLE_DEVICES|(?:VLLM|SGLANG|LLAMA_ARG)_[A-Z0-9_]+)="
-    r"[^\s()`;&|<]+[ \t]*(?:\\\n[ \t]*)?(?:#[^\n]*)?$",
-    re.M,
-)
-_BLANK = lazy_re(
-    r"^[ \t]*(export[ \t]+)?([A-Za-z_]\w*)=(|[\d,]*,)[ \t]+"
-    r"(\"(?![./])[^\"\n$`]*\"|'(?![./])[^'\n]*'|\d[\d,]*)[ \t]*(?:#[^\n]*)?$",
-    re.M,
-)
-_SPACED = lazy_re(r"^[ \t]*export[ \t]+([A-Za-z_]\w*)[ \t]+=[ \t]*([^\s=]+)", re.M)
 _COMMENT = lazy_re(r"^[ \t]*#[^\n]*", re.M)
 _SET = lazy_re(r"(?:^|[\s;(])([A-Z][A-Z0-9_]{3,})(?:\[[^\]\n]*\])?\+?=", re.M)
 _USED = lazy_re(r"\$\{?([A-Z][A-Z0-9_]{3,})")
-_SHARED = lazy_re(r"<<|set -\w*a|allexport|export\s+[^\w\s]")  # other ways to a process
 
 
 def read_script(reading: Reading) -> None:
@@ -52,8 +39,6 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
         _slurm(text, reading)
     if reading.found and not depth:
         _check_names(text, reading)
-        if not _SHARED.search(text.text):
-            _not_exported(text, reading)
     if not reading.found and not depth:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
@@ -61,13 +46,7 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
 
 
 def _check_names(text: Mapped, reading: Reading) -> None:
-    """Assignments that a blank breaks, and variables that only another spelling sets."""
-    for one in _BLANK.finditer(text.text):
-        said = f"a blank before {one[4]} ends the assignment of {one[2]}"
-        reading.slip(said, one.end(3), one.start(4), "")
-    for one in _SPACED.finditer(text.text):
-        said = f"export takes '=' for a name: no blanks stand around it in {one[1]}={one[2]}"
-        reading.slip(said, one.end(1), one.start(2), "=", stops="set -e" in text.text)
+    """Variables that only another spelling sets."""
     code = _COMMENT.sub(lambda found: " " * len(found[0]), text.text)
     known, used = ({one[1] for one in every.finditer(code)} for every in (_SET, _USED))
     for one in _USED.finditer(code) if known - used else ():
@@ -75,15 +54,6 @@ def _check_names(text: Mapped, reading: Reading) -> None:
         if meant and is_only_near(one[1], meant, known - used):
             said = f"${one[1]} is set nowhere here; '{meant}' is, and is not used"
             reading.slip(said, *one.span(1), meant, stops=False)
-
-
-def _not_exported(text: Mapped, reading: Reading) -> None:
-    """Variables of an engine that are set, read nowhere in the script and handed to no process."""
-    last = max(found.at for found in reading.found)
-    for one in _ALONE.finditer(text.text):
-        if one.start() < last and text.text.count(one[1]) == 1:
-            said = f"{one[1]} is set for the script alone: without export the server lacks it"
-            reading.slip(said, one.start(1), one.start(1), "export ", stops=False)
 
 
 def _slurm(text: Mapped, reading: Reading) -> None:

@@ -53,9 +53,6 @@ def read_unit(reading: Reading) -> None:
     for section, key, value in entries:
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
-            if set_before := re.match(r"[A-Za-z_]\w*=\S*(?=\s)", value.text):
-                said, text = "no shell reads ExecStart: the program stands first", set_before[0]
-                reading.slip(said, value.first(), text=f"Environment={text}, a line above")
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
             before, around = len(reading.found), Surroundings(kind="systemd")
             scope, at = Scope({**known}), value.first()

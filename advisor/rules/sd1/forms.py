@@ -2,10 +2,10 @@
 
 from advisor.domain.nouns import Case, Port
 from advisor.engines.images import is_official
+from advisor.engines.traits import traits
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 
-DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
 DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
 
@@ -38,6 +38,7 @@ def form_slip(case: Case) -> Hits:
             ),
             everywhere=True,
             sole=slip.sole,
+            sources=slip.sources,
         )
 
 
@@ -69,7 +70,7 @@ def ports(case: Case) -> Hits:
         return
     if given is None and (case.launch.fork is not None or not case.launch.flags):
         return  # an image of somebody else's may have a port of its own, and bare words no options
-    port = case.plan.port or DEFAULTS[case.plan.engine]
+    port = case.plan.port or traits(case.plan.engine).default_port
     published = [one for one in container.ports if not one.probe]
     if published and all(one.number != port for one in published):
         what = f"port {published[0].number} of the container is published"
@@ -85,7 +86,9 @@ def ports(case: Case) -> Hits:
 def hit(case: Case, at: Port, port: int, what: str) -> Hit:
     """The hit of one port."""
     given = case.flag("--port")
-    if given is not None and at.number == DEFAULTS[case.plan.engine]:  # the odd one is the server's
+    box, default = case.launch.container, traits(case.plan.engine).default_port
+    others = {one.number for one in box.ports} if box else set()
+    if given is not None and at.number == default and port not in others:  # the server's is odd
         text = f"Give the server --port {at.number}, or write {port} there."
         fix = set_fix(case, given, str(at.number), text)
     else:

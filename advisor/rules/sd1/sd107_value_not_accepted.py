@@ -93,6 +93,9 @@ def wrong_form(case: Case, flag: Flag, option: Option) -> Hit | None:
     if flag.name in DEVICES and gguf and _TORCH.search(value):
         meant = _TORCH.sub(lambda one: DEVICE_NAMES[one[1].lower()] + one[2], value)
         return wrong(flag, "names such as CUDA0", set_fix(case, flag, meant, f"Write {meant}."))
+    if flag.name == "--override-tensor" and any("=" not in one for one in value.split(",")):
+        what = "Write =CPU behind it, or another buffer."
+        return wrong(flag, "PATTERN=BUFFER", set_fix(case, flag, f"{value}=CPU", what))
     if flag.name == "--chat-template" and gguf:
         return template(flag, value)
     if flag.name == "--lora-modules" and case.plan.engine == "vllm" and flag.origin == "cli":

@@ -24,18 +24,7 @@ _TAGGED = lazy_re(r"([\w-][\w.-]*)/([\w.-]+?)(:[\w-]+)?")
 _OTHERS = (".safetensors", ".bin.index.json", ".pt", ".pth", ".onnx")
 QUANTISATIONS = tuple(table("compatibility")["gguf_quantisations"]["value"].split())
 # names under which models with projectors are published; a fine-tune keeps them
-FAMILIES = {
-    "Qwen": ("qwen",),
-    "Gemma": ("gemma",),
-    "Mistral": ("mistral", "devstral", "magistral", "pixtral"),
-    "Llama 4": ("llama-4", "llama4"),
-    "Kimi": ("kimi",),
-    "GLM": ("glm-4", "glm-5"),
-    "InternVL": ("internvl",),
-    "MiniCPM": ("minicpm",),
-    "SmolVLM": ("smolvlm",),
-    "LFM": ("lfm2",),
-}
+_MAKERS = lazy_re(r"qwen|gemma|stral|llama-?4|kimi|glm-[45]|internvl|minicpm|smolvlm|lfm2")
 
 
 def no_name(case: Case, place: Flag | None) -> Hit | None:
@@ -127,14 +116,6 @@ def near_repository(given: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=256)
-def family(path: str) -> str | None:
-    """The family whose name a file carries, where it is one alone."""
-    name = path.replace("\\", "/").rsplit("/", 1)[-1].lower()
-    said = {one for one, words in FAMILIES.items() if any(word in name for word in words)}
-    return said.pop() if len(said) == 1 else None
-
-
 @cache
 def gguf_owner(name: str) -> str | None:
     """Who is known to publish GGUF files under the name of a model."""
@@ -152,16 +133,25 @@ def beside_model(case: Case) -> Hit | None:
                 flag=cut,
                 fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf after it."),
             )
-    projector = case.certain("--mmproj")
-    own, theirs = family(case.plan.model or ""), family((projector and projector.value) or "")
-    if projector is not None and own and theirs and own != theirs:
-        return Hit(
-            f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
-            flag=projector,
-            fix="Give the projector from the model's own repository.",
-            sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
-        )
-    return None
+    file = case.value("--mmproj") or ""
+    names = [(text or "").rsplit("/", 1)[-1] for text in (case.plan.model, file)]
+    makers = [set(_MAKERS.findall(name.lower())) for name in names]
+    model, other = map(knowledge.llm_from_text, names)
+    widths = {one and one.hidden for one in (model, other)}
+    if (None in widths or len(widths) < 2) and (not all(makers) or makers[0] & makers[1]):
+        return None
+    swap = (other.name, model.name) if model and other else ("", "")
+    return Hit(
+        f"--mmproj names a projector of another model than {names[0]}",
+        flag=case.flag("--mmproj"),
+        fix=set_fix(
+            case,
+            "--mmproj" if model and other else None,
+            file.replace(*swap),
+            "Give the model's own projector.",
+        ),
+        sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -207,11 +207,12 @@ def flag_given_twice(case: Case) -> Hits:
         same = earlier is found or both[0] == both[1] or {*both} <= {*_ON, "1"}
         if same or found.unresolved or earlier.unresolved:
             continue
-        if _is_override(case, earlier, found):
+        outside = earlier.origin == "env" and found.origin == "cli"  # which wins over a variable
+        if not outside and _is_override(case, earlier, found):
             first[found.name] = found
             continue
         option = catalogue(case).find(lookup_spelling(found)) if found.known else None
-        if option is None or option.many or earlier.origin != found.origin:
+        if option is None or option.many or (earlier.origin != found.origin and not outside):
             continue
         if not option.takes_value and not {earlier.value, found.value} <= {None, "false"}:
             continue
@@ -225,7 +226,9 @@ def flag_given_twice(case: Case) -> Hits:
             message = f"{found.raw} is set twice: {_text(found)} is used, {was} is not"
             what = f"Remove the first one ({was}), or the last if the first was meant."
         safe = case.plan.engine in ("vllm", "sglang")
-        yield Hit(message, flag=found, fix=drop_fix(case, earlier, what, safe=safe))
+        yield Hit(
+            message, flag=found, fix=drop_fix(case, found if outside else earlier, what, safe=safe)
+        )
 
 
 def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:

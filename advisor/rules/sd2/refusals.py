@@ -1,5 +1,6 @@
 """What does not go together: options with options, and speculation with options and outputs."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,10 +55,11 @@ def tool_parser_mismatch(case: Case) -> Hits:
     parser, id_ = case.plan.tool_call_parser, case.facts.model.id if case.facts.model else ""
     if parser not in ROW["parsers"] or not id_.startswith(tuple(ROW["models"])):
         return
+    text = f"Use {' or '.join(ROW['use'])} to match the chat template."
     yield Hit(
         f"the tool-call parser '{parser}' is not for {case.model_name}: calls can stay in the text",
         flag=case.flag("--tool-call-parser"),
-        fix=f"Use {' or '.join(ROW['use'])} to match the chat template.",
+        fix=set_fix(case, "--tool-call-parser", ROW["use"][0], text),
         conflicts=tuple(ROW["conflicts"]),
     )
 
@@ -77,7 +79,8 @@ def speculation_beside(case: Case) -> Hits:
     """
     for row in ROWS:
         given = case.flag(*row["options"])
-        if given is None or not case.has_switch(*row["options"]) or not _applies(case, row, given):
+        on = case.has_switch(*row["options"]) is not row.get("off", False)
+        if given is None or not on or not _applies(case, row, given):
             continue
         ends = [f"{x} {row[y]}" for x, y in (("from", "since"), ("up to", "until")) if row[y]]
         known = between(release(case), row["since"], row["until"])
@@ -88,7 +91,11 @@ def speculation_beside(case: Case) -> Hits:
                 severity=row.get("unsure", "warning")
                 if ends and known is None
                 else row.get("severity"),
-                fix=row["fix"],
+                fix=set_fix(case, given, row["use"], row["fix"])
+                if "use" in row
+                else drop_fix(case, given, row["fix"])
+                if "drop" in row
+                else row["fix"],
                 row=row,
                 versions=" ".join(ends),
             )
@@ -147,9 +154,16 @@ def options_at_odds(case: Case) -> Hits:
     Bad: sglang serve --model-path Qwen/Qwen3-8B --disable-radix-cache --enable-hierarchical-cache
     Good: sglang serve --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
     """
+    arch = case.facts.model.arch if case.facts.model else ""
     for row in PAIRS:
         given = case.flag(row["option"])
-        if row["engine"] == case.plan.engine and given and case.has_switch(row["option"]):
+        if (
+            given is not None
+            and row["engine"] == case.plan.engine
+            and case.has_switch(row["option"])
+            and re.match(row.get("value", ""), given.value or "", re.I)
+            and ("arch" not in row or (arch and row["arch"] not in arch))
+        ):
             yield from judge(case, row, given)
     yield from uneven(case)
     yield from nodes(case)
@@ -165,7 +179,7 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
         if hidden or case.flag(*row["needs"]) is not None:
             return
         need = row["needs"][0]
-        what = f"Add {need}."
+        what = row.get("fix", f"Add {need}.")
         yield Hit(
             f"{given.raw} {'is refused' if row['stops'] else 'does nothing'} without {need}",
             flag=given,
@@ -174,12 +188,14 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
         )
         return
     other = case.flag(row["excludes"])
-    if other is None or not case.has_switch(row["excludes"]):
+    meets = other is not None and (other.value or "").startswith(row.get("with", ""))
+    if other is None or not meets or not case.has_switch(row["excludes"]):
         return
     last = max((given, other), key=lambda one: (one.line, one.column))
+    said = [f"{one.raw} {one.value}" if "value" in row else one.raw for one in (given, other)]
     idle = given if row.get("idle") != "other" else other
     yield Hit(
-        f"{given.raw} and {other.raw} exclude each other: the server refuses both"
+        f"{' and '.join(said)} exclude each other: the server refuses both"
         if row["stops"]
         else f"{idle.raw} does nothing beside {(other if idle is given else given).raw}",
         flag=given,

@@ -10,7 +10,7 @@ GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 
 
 @rule("SD228", "error", "sglang")
-@when(methods="mtp eagle eagle3")
+@when(methods="mtp eagle eagle3 draft_model")
 def sglang_spec_triple(case: Case) -> Hits:
     """SGLang's three speculation numbers: some without the others, or more tokens than a tree has.
 
