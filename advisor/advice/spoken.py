@@ -123,9 +123,7 @@ def split_engine(text: str) -> tuple[str, str]:
 
 
 def engine_and_release(text: str, release: str | None) -> tuple[str, str | None]:
-    """An engine's name and its release, said with the name or beside it. Raises AdvisorError where
-    both are said and differ.
-    """
+    """Name and release, said with the name or beside it. Raises AdvisorError where both differ."""
     name, version = split_engine(text)
     if version and release not in (None, version):
         raise AdvisorError(

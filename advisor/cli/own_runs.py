@@ -181,11 +181,14 @@ def calibrate(
         and f"{request.engine}@{request.engine_version}".removesuffix("@None"),
         "quant": request.quant,
         "method": request.method,
+        "workload": request.workload,
         "output-spread": added.machine.runs[-1].output_spread,
         "ctx": request.ctx_tokens,
         "output-tokens": request.output_tokens,
     }
-    load = "".join(f" --{name} {word}" for name, word in known.items() if word not in (None, "mtp"))
+    load = "".join(
+        f" --{name} {word}" for name, word in known.items() if word not in (None, "mtp", "mixed")
+    )
     write(
         f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "
         f"{request.concurrency}{load}\n"

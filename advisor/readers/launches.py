@@ -100,6 +100,10 @@ class LaunchMaker:
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
             self._named_model(launch, extra, notes)
+        for one in launch.flags:
+            if one.name == "--config":
+                rest = "its options, and with them whether it speculates, are not known"
+                notes.append(f"--config {one.value} is not read: {rest}")
         told = tuple(self.redactor.clean(show(note)) for note in (*launch.notes, *notes))
         return launch.replace(notes=told, **extra)
 

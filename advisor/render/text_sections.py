@@ -24,7 +24,6 @@ from advisor.knowledge import store as knowledge
 from advisor.perf.sizes.pools import shares_context
 from advisor.render.layout import Paper, columns, heading, number, pack_command, pack_launch
 
-NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
 METHOD_NAMES = {
     "mtp": "MTP",
     "eagle": "EAGLE",
@@ -73,9 +72,7 @@ def _bound_words(gain: Interval, chance: float) -> str:
 
 
 def beyond(gain: Interval, estimate: Estimate) -> str:
-    """Why the chance is another than the interval alone would give: no benchmark is near, or
-    measured pairs move the odds of a gain and leave the size of it open.
-    """
+    """Why the chance is not the interval's: no benchmark near, or pairs that move the odds."""
     if _bound_words(gain, estimate.p_gain):
         return " (no benchmark near)"
     if estimate.p_gain > 0.9 and gain.p10 < 1:
@@ -114,8 +111,7 @@ def details(
 
 def basis_text(advice: Advice, paper: Paper) -> str:
     """Memory, defaults, runners-up and benchmarks, without the rest of `details`."""
-    lines = [line for part in _basis(advice, paper) if part for line in ("", *part)]
-    return paper.text(lines[1:])
+    return paper.text([line for part in _basis(advice, paper) if part for line in ("", *part)][1:])
 
 
 def _basis(advice: Advice, paper: Paper) -> tuple[list[str], ...]:

@@ -14,7 +14,7 @@ from advisor.engines.traits import traits
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import number
-from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, share_words
+from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, share_words
 from advisor.rules.kit.policy import graphs_end
 
 AB_SEEDS = 2  # runs of each arm
@@ -42,7 +42,13 @@ def verdict(advice: Advice) -> str:
             "memory: gains and losses were measured."
         )
     if estimate is None or advice.candidate is None:
-        return _unknown_launch(advice) if advice.decision == "measure" else NO_GAIN
+        if advice.decision == "measure":
+            return _unknown_launch(advice)
+        own, asked = methods.methods(advice.facts), advice.request.method
+        why = "No head or drafter is known here (--method ngram needs none)"
+        why = f"Nothing that drafts by --method {asked} is known to run here" if asked else why
+        why = f"{METHOD_NAMES[own[0]]} has no path or no room here" if own else why
+        return f"{why}, so there is no gain to estimate."
     if gain is None:
         return _first_token(advice, estimate)
     goal = advice.facts.goal or advice.request.goal
@@ -99,9 +105,7 @@ def _price(advice: Advice) -> str:
 
 
 def _because(advice: Advice, estimate: Estimate) -> str:
-    """What decided where that is not the estimate, and the bound where the chance lies near it: a
-    setting that was measured to gain takes less than others.
-    """
+    """What decided where that is not the estimate, and the bound where the chance lies near it."""
     least = knowledge.threshold("decision_on_p_gain").value
     near = not estimate.own_share and least - NEAR <= estimate.p_gain < least + ROUNDED
     if advice.decided_by == "estimate" and advice.decision == "on" and near:

@@ -208,6 +208,20 @@ def test_every_listed_name_is_its_own_model() -> None:
             assert quant_of_repository(Request(hardware="h200", model=name)) is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"hardware": "h100", "method": "eagle3"}, "Nothing that drafts by --method eagle3"),
+        ({"hardware": "rtx4090", "model": "gpt-oss-20b", "engine": "llama-server"},
+         "(--method ngram needs none)"),
+        ({"hardware": "h100", "method": "dflash2"}, "dflash2 was requested: no drafter of it"),
+    ],
+)  # fmt: skip
+def test_why_nothing_is_estimated_is_the_reason_here(asked: dict[str, str], why: str) -> None:
+    text = " ".join(advice_text(recommend(**asked)).split())
+    assert why in text and "so there is no gain to estimate." in text
+
+
 @pytest.mark.parametrize("model", ["acme/my-llama-3.3-70b-tuned", "acme/gemma-4-31b-tuned"])
 def test_a_drafter_of_other_weights_is_measured_first(model: str) -> None:
     made = recommend(hardware="h100", gpus=4, model=model)

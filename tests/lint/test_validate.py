@@ -17,6 +17,7 @@ from advisor.lint.report import Change
 from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_sarif
 from advisor.render.findings.json_out import report_json, validate_schema
+from advisor.render.findings.text import describe_launch
 from tests.tables import load_yaml
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -306,3 +307,9 @@ def test_the_number_of_cards_that_is_given_counts_before_what_the_machine_has(
     options |= {"engine_version": None, "select": (), "ignore": (), "hw": "auto"}
     assert context_of(options | {"gpus": 4}) == {"hw": "h100-sxm", "gpus": 4}
     assert context_of(options | {"gpus": None}) == {"hw": "h100-sxm", "gpus": 8}
+
+
+def test_a_file_of_options_that_is_not_read_leaves_speculation_open() -> None:
+    launch = validate(text="vllm serve --config 10.yaml\n", name="run.sh").launches[0]
+    assert "--config 10.yaml is not read" in " ".join(launch.launch.notes)
+    assert describe_launch(launch).endswith("speculation not known (--config)")

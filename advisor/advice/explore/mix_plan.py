@@ -167,9 +167,7 @@ def _choose(mix: WorkMix, layouts: Sequence[PlanLayout]) -> tuple[int, list[str]
 
 
 def _split(split: PlanLayout, single: PlanLayout, drafting: PlanLayout) -> tuple[bool, str]:
-    """Whether the best split is taken instead of one server, and why; `drafting`: one server with
-    speculation, which may have to be measured first.
-    """
+    """Whether the best split is taken, and why; `drafting`: one server, perhaps measured first."""
     gain, title, met = relative(split, single), split.title, split.objectives_met
     if met > single.objectives_met:
         return True, (

@@ -24,9 +24,7 @@ RANGE = sourced(5.0, "order of reasons", "own choice: before all others", "chose
 
 
 def over_range(request: Request, least: int, machine: Machine | None = None) -> Policy | None:
-    """The policy from `least` requests at once to those of the request; None where nothing can
-    draft. Raises AdvisorError where no load can be served.
-    """
+    """The policy from `least` requests on; None where nothing drafts. Raises AdvisorError."""
     vary = {AXIS: doublings(least, request.concurrency)}
     swept = sweep(request, vary, machine=machine)
     if len({(plan.tp, plan.pp, plan.dp) for plan in map(_plain, _loads_with_points(swept))}) > 1:

@@ -189,8 +189,10 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     if advice.candidate is not None and estimate is not None and advice.facts.own_runs:
         bare = judge.estimate_plans(advice.facts.replace(own_runs=()), [advice.candidate])[0]
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
-    runs = f"{count} own run{'s' if count > 1 else ''}"
-    text = f"Calibrated with {machine.label} ({runs}, newest {machine.newest}{edited})"
+    text = (
+        f"Calibrated with {machine.label} ({count} own run{'s' if count > 1 else ''}, newest "
+        f"{machine.newest}{edited})"
+    )
     changes = [
         f"{label} gain {_interval_text(getattr(estimate, name).speedup)}, "
         f"{_interval_text(getattr(bare, name).speedup)} without them"
@@ -204,7 +206,13 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     if bare is None or estimate is None:
         return Reason(text=text, weight=100.0)
     then, now = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
-    brief = "" if unlike else f"your own runs: output tok/s {now:.2f}x; {then:.2f}x without them"
+    far = [
+        f", from {math.exp(log):.2f}x at {run.concurrency:g} x {run.workload} text"
+        for run in advice.facts.own_runs
+        for name, log, _ in run.gains
+        if name == "output_tok_s" and not cells.measured_here(advice.facts)
+    ][-1:]
+    brief = f"your own runs{''.join(far)}: output tok/s {now:.2f}x; {then:.2f}x without them"
     before, after = bare.tpot_ms.baseline, estimate.tpot_ms.baseline
     if before and after and abs(math.log(after / before)) >= math.log(FAR):
         word = "slow" if after > before else "fast"
@@ -213,7 +221,7 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
             f" They make a token without speculation {max(after / before, before / after):.0f} "
             f"times as {word} as expected: check hardware, model and units."
         )
-    return Reason(text=text, weight=100.0, brief=brief)
+    return Reason(text=text, weight=100.0, brief="" if unlike else brief)
 
 
 def _interval_text(interval: Interval) -> str:

@@ -264,9 +264,7 @@ def validate(kind: type[Kind], data: Any, path: Path) -> Kind:
 
 
 def save(machine: Machine) -> Path:
-    """Write a machine with its seal, readable by its owner alone, whole or not at all. Raises
-    AdvisorError where its numbers contradict each other.
-    """
+    """Write a machine, sealed, for its owner alone. Raises AdvisorError for contradictions."""
     import yaml  # start-up: only where a machine is named
 
     machine.check()

@@ -122,8 +122,8 @@ def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> WatchW
         speed = f"{math.exp(here):.2f}x output tok/s at this load" if here is not None else ""
         why.append(f"k={k} is expected to give {speed}" if speed else f"k={k} runs")
     if max(gains[best], 0.0) - (here or 0.0) < WORTH:
-        known = "keep" if here is not None else "unknown"
-        return WatchWord(known, (*why, "nothing else is expected to be 3 % faster"))
+        why.append("nothing else is expected to be 3 % faster")
+        return WatchWord("keep" if here is not None else "unknown", tuple(why))
     if gains[best] < 0 or (k and gains[best] < WORTH):
         return WatchWord("off", (*why, "without drafts it is expected to be faster"))
     expected = f"k={best} is expected to give {math.exp(gains[best]):.2f}x"

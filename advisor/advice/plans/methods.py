@@ -182,7 +182,7 @@ def may_draft(facts: Facts) -> bool:
 def unlisted_words(facts: Facts, model: LLM) -> str:
     """What is known of the head and of drafters of a model that no method is listed for."""
     asked = asked_method(facts)
-    title = drafters.TITLES.get(asked or "", (asked or "").upper())
+    title = drafters.TITLES.get(word := facts.question.method or "", word)  # of the form: dflash2
     name, known_head = model.name or model.id, heads.head(model)
     head = f"{name} has no MTP head"
     if asked not in (None, "mtp"):

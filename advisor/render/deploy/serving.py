@@ -194,8 +194,7 @@ def startup_seconds(advice: Advice) -> int:
 def gpu_count(advice: Advice) -> int:
     """GPUs that the launch uses on one machine."""
     plan = topology.on_each(advice.facts, advice.plan)
-    count = topology.machines(advice.facts, plan.tp * plan.pp)
-    return max(1, plan.tp * plan.pp * plan.dp // count)
+    return max(1, plan.tp * plan.pp * plan.dp // topology.machines(advice.facts, plan.tp * plan.pp))
 
 
 def vendor(advice: Advice, form: str) -> str:

@@ -57,8 +57,7 @@ _FIX = {"text": _TEXT, "safe": schema_of(bool), "applicable": schema_of(bool)}
 
 def _fix(finding: Finding) -> dict[str, Any] | None:
     fix = finding.fix
-    told = fix and {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)}
-    return told or None
+    return (fix and {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)}) or None
 
 
 _FINDING = Shape(

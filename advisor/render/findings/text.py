@@ -130,6 +130,8 @@ def describe_launch(one: CheckedLaunch) -> str:
     fork = f", {one.launch.fork}" if one.launch.fork else ""
     plan = one.plan
     spec = "no speculation" if plan.method == "none" else f"{plan.method}{k_words(plan)}"
+    if plan.method == "none" and one.launch.flag("--config") is not None:
+        spec = "speculation not known (--config)"
     if plan.method == "none" and plan.k:
         spec += f" ({plan.k} draft tokens are set, but no method)"
     hardware = one.facts.hardware

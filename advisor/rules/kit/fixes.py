@@ -67,8 +67,7 @@ def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool = Fal
     name = use if found.raw.startswith("-") else use.lstrip("-")
     if found.origin == "python" or "_" in found.raw:
         name = name[:2] + name[2:].replace("-", "_")
-    place = at(start, len(found.raw)) if found.raw else None
-    return span_fix(case, place, name, what, safe=safe)
+    return span_fix(case, (at(start, len(found.raw)) if found.raw else None), name, what, safe=safe)
 
 
 def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what: str) -> Fix:
@@ -159,8 +158,7 @@ def json_rename_fix(case: Case, found: Flag | None, key: str, use: str, what: st
     """Write another key in the place of one."""
     dotted = _dotted_flag(case, found, key)
     if dotted is None or dotted.span is None:
-        place = _in_json(found, rf'"({re.escape(key)})"\s*:')
-        return _json_text(case, found, place, use, what)
+        return _json_text(case, found, _in_json(found, rf'"({re.escape(key)})"\s*:'), use, what)
     name = at(dotted.span.start, len(dotted.raw)) if dotted.raw.endswith(key) else None
     return span_fix(case, name, dotted.raw[: -len(key)] + use, what)
 

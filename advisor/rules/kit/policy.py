@@ -125,8 +125,7 @@ def _with_kv(found: MemoryBill | None, own: float | None) -> MemoryBill | None:
     """The bill with a KV cache of so many GiB, which then is not what the share leaves."""
     if found is None or own is None or not found.kv_gib or found.kv_tokens is None:
         return found
-    tokens = int(found.kv_tokens * own / found.kv_gib)
-    return found.replace(kv_gib=own, kv_tokens=tokens)
+    return found.replace(kv_gib=own, kv_tokens=int(found.kv_tokens * own / found.kv_gib))
 
 
 def running_requests(case: Case, k: int | None = None) -> int | None:

@@ -20,6 +20,7 @@ from readers.results.paced_server import Pace, start
 
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs import receipt as receipts
+from advisor.advice.own_runs.calibration import calibrated_reason
 from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
 from advisor.cli import own_runs as cli_own_runs
@@ -97,6 +98,17 @@ def test_the_answer_says_what_the_runs_changed() -> None:
     assert log(new.p90 / new.p10) < 0.5 * log(old.p90 / old.p10)
     assert own.tpot_ms.baseline == pytest.approx(20.005, rel=0.02) != plain.tpot_ms.baseline
     assert own.basis == "measured"
+
+
+def test_what_is_carried_over_from_another_text_is_said() -> None:
+    own = machine(1.05, workload="random")
+    load = {"concurrency": 4, "ctx_tokens": 1024, "output_tokens": 256}
+    for text, carried in (("mixed", True), ("random", False)):
+        advice = recommend(hardware="gb10", machine=own, workload=text, **load)
+        brief = calibrated_reason(own, advice).brief
+        assert ("own runs, from 1.05x at 4 x random text: " in brief) == carried, brief
+    status, said = call("calibrate", *ARMS, *SETTING, "--workload", "random")
+    assert status == 0 and "--workload random" in said
 
 
 def test_a_machine_is_asked_about_as_it_was_measured(tmp_path: Path) -> None:
