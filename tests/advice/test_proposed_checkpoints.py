@@ -119,6 +119,7 @@ def test_experts_leave_the_card_only_of_files_that_somebody_publishes() -> None:
         # words that vLLM has too, and a file of a known repository that is not listed
         ("acme/Qwen3.6-27B-GGUF:F16", "h100", "bf16"),
         ("acme/Qwen3.6-27B-GGUF:MXFP4", "rtx5090", "mxfp4"),
+        ("acme/Qwen3.6-27B-NVFP4-GGUF", "rtx5090", "nvfp4"),  # llama.cpp#19769, CUDA: #20644
         ("unsloth/Qwen3.6-27B-MTP-GGUF:BF16", "h100", "bf16"),
     ],
 )
