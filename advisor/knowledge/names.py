@@ -176,8 +176,7 @@ def quant_word(text: str) -> str | None:
         if "mlx" in text.lower() and (bits := re.search(r"(?<![0-9.])([2-8])[-_ ]?bit", low)):
             return f"mlx-{bits.group(1)}bit"
         if gguf := _GGUF.search(low):
-            prefix = "ud-" if gguf.group(1) else ""
-            return prefix + gguf.group(2).replace("-", "_")
+            return ("ud-" if gguf.group(1) else "") + gguf.group(2).replace("-", "_")
         for words, name in _WORDS:
             if hit := words.search(low):
                 return name.format(*(g.removesuffix(".0") for g in hit.groups() if g))

@@ -248,8 +248,7 @@ def fence(call: Callable[[], T], alone: bool = False) -> T | str:
             trace = trace.tb_next
         place = ""
         if trace is not None:
-            code = trace.tb_frame.f_code
-            place = f" in {os.path.basename(code.co_filename)}:{trace.tb_lineno}"
+            place = f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
         return f"an error of advisor itself ({type(error).__name__}{place}); please report it"
 
 

@@ -64,10 +64,6 @@ class Answer(NamedTuple):
         return "off" if self.chance <= OFF else "measure"
 
 
-def chance_of(made: Advice) -> float:
-    return made.estimate.p_gain if made.estimate is not None else 0.0
-
-
 def grid(
     hardware: str, loads: tuple[int, ...], setting: dict[str, Any]
 ) -> tuple[int, dict[Load, Answer]]:
@@ -86,7 +82,7 @@ def grid(
         if open_lengths and (made.decided_by == "lengths" or made.decision == "off"):
             varied = ask(**asked, output_spread=VARIED)
             assert varied.estimate is not None
-            seen = max((made, varied), key=chance_of)
+            seen = max((made, varied), key=lambda one: one.estimate.p_gain if one.estimate else 0.0)
         there = np.array([seen.estimate.measured_gain])
         on_from = float(bound(*ON, there)[0])
         numbers = (seen.estimate.p_gain, seen.gain.p50, on_from)

@@ -1,6 +1,4 @@
-"""What is said to change the answer does: the other question, asked for itself, is answered as the
-line says.
-"""
+"""What is said to change the answer does: the other question is answered as the line says."""
 
 import re
 from typing import Any

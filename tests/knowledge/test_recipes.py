@@ -1,6 +1,4 @@
-"""What public recipes state against what is known here and what is launched: equal, or a recorded
-reason.
-"""
+"""What public recipes state against what is known and launched here: equal, or a reason."""
 
 import random
 from collections.abc import Iterator

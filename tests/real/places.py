@@ -22,9 +22,7 @@ class Absent(Exception):
 
 
 def say_direct(place: str, absent: Absent) -> str:
-    """How a file was started whose place is not here: in CI an error, unless ADVISOR_SKIP names the
-    place.
-    """
+    """How a file was started whose place is not here: in CI an error, but for ADVISOR_SKIP."""
     if os.environ.get("ADVISOR_EXPECT_LLAMA_SERVER"):
         skipped = os.environ.get("ADVISOR_SKIP", "").split()
         assert place in skipped, f"{absent}; ADVISOR_SKIP={place} goes on without it"

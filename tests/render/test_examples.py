@@ -44,9 +44,7 @@ def test_every_folder_of_examples_is_a_test_and_in_the_list() -> None:
 
 
 def same(new: str, old: str, suffix: str) -> bool:
-    """Equal but for the last digits of numbers in JSON and CSV, which differ between numerical
-    libraries.
-    """
+    """Equal but for the last digits of numbers in JSON and CSV: numerical libraries differ."""
     if suffix == ".json":
         return near(json.loads(new), json.loads(old))
     if suffix == ".csv":

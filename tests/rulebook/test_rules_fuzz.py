@@ -1,6 +1,4 @@
-"""Rules never fail on odd input: random options with random values, through the readers, for every
-engine.
-"""
+"""Rules never fail on odd input: random options and values, through the readers, every engine."""
 
 import shlex
 

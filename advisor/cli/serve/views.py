@@ -204,8 +204,7 @@ def findings(found: Sequence[Finding]) -> list[Finding]:
 def launch_forms(advice: Advice) -> list[str]:
     """The forms that can hold this answer, the bare command first."""
     both = ["off"] if advice.decision == "on" else ["on"] if advice.launch_on is not None else []
-    written = (form for form in STARTS if _writes(advice, form))
-    return ["flags", *both, "curl", *written, "json"]
+    return ["flags", *both, "curl", *(form for form in STARTS if _writes(advice, form)), "json"]
 
 
 def _writes(advice: Advice, form: str) -> bool:

@@ -110,8 +110,7 @@ def option_words(key: Node, value: Node, engine: str) -> list[Mapped]:
     if option is None or value.is_null:
         return []
     if flag == "--flash-attn" and value.truth is not None:
-        state = synthetic("on" if value.truth else "off", value.start)
-        return [synthetic(flag, key.start), state]
+        return [synthetic(flag, key.start), synthetic("on" if value.truth else "off", value.start)]
     if value.truth is not None or option.takes_value is False:
         off = catalogue.spelling(option.name, None, negated=True) if value.truth is False else flag
         return [synthetic(off, key.start)] if off and value.truth is not None else []

@@ -93,8 +93,7 @@ def _check_switch(key: Node, value: Node, engine: str, reading: Reading) -> None
     switched = value.truth is not None and value.style not in ("'", '"')
     if switched or value.kind != "scalar" or value.is_null or to_fill(value.text):
         return
-    name = f"--{key.text.lstrip('-').replace('_', '-')}"
-    option = engines.get(engine).catalogue.find(name, None)
+    option = engines.get(engine).catalogue.find(f"--{key.text.lstrip('-').replace('_', '-')}", None)
     if option is not None and option.takes_value is False and not value.text.startswith("--"):
         said = f"{key.text} is a switch: '{value.text}' becomes an argument of its own"
         meant = _SWITCHES.get(value.text.lower())

@@ -18,6 +18,8 @@ WIDTH = 1.96  # of the 95 % interval outside which arms differ
 TOLERANCE = 0.05  # relative difference in load or lengths above which arms are not comparable
 SAME_LENGTH = 0.1  # the same of lengths up to which two runs of one arm are repeats
 FEW_REQUESTS = 8
+IMPLAUSIBLE = 1.5  # own choice: of a bound; means over requests and ends of a run miss it by less
+MOST_K = 32  # where no file says k; as many times slower is none of speculation's losses either
 _LOAD_LABELS = {
     "concurrency": "concurrency", "request_rate": "request rate", "input_tokens": "prompt tokens",
     "depth_tokens": "cached tokens", "output_tokens": "output tokens",
@@ -83,7 +85,13 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
     for run in runs:
         if (why := no_run(run)) and not run.part:
             raise NothingMeasured(f"{run.file}: {why}: nothing was measured")
-        if not why and (run.output_tok_s or run.value("tpot")):
+        speed, token, users = run.output_tok_s, run.value("tpot"), run.concurrency
+        if speed and token and users and speed * token > 1e3 * users * IMPLAUSIBLE:
+            raise Unreadable(
+                f"{run.file}: {speed:.4g} output tok/s, where {users:g} requests of {token:.3g} ms "
+                f"a token make {1e3 * users / token:.4g}: look at the units and the concurrency"
+            )
+        if not why and (speed or token):
             lengths = (run.input_tokens or 0.0, run.depth_tokens or 0.0, run.output_tokens or 0.0)
             load = RunLoad(round(run.concurrency or 0), run.request_rate or 0.0, lengths)
             out.setdefault(_first_alike(load, out), []).append(run)
@@ -195,6 +203,12 @@ def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric
         return None
     a, b = _middle(left), _middle(right)
     log = math.log(b / a) if metric == "output_tok_s" else math.log(a / b)
+    most = IMPLAUSIBLE * (1 + max(run.k or MOST_K for run in on))  # tokens of a step
+    if metric != "ttft" and not 1 / MOST_K <= math.exp(log) <= most:
+        raise Unreadable(
+            f"{metric} {a:.4g} -> {b:.4g} is {math.exp(log):.3g} times as fast, as no draft makes: "
+            f"look at the units (seconds or ms) in {off[0].file} and {on[0].file}"
+        )
     variance = _between(left, right) ** 2 * (1 / len(left) + 1 / len(right))
     within = [_within(run, metric) for run in (*off, *on)]
     if len(left) > 1 or len(right) > 1:

@@ -126,8 +126,7 @@ def play(
                     ready.append(one)
                 if left <= 0:
                     break
-            tokens = server.budget - len(running) - left
-            added = server.prompt(tokens, len(running))
+            added = server.prompt((server.budget - len(running) - left), len(running))
             for one in told:
                 one.first += added
             told = list(ready)
@@ -157,5 +156,4 @@ def play(
 
 def budget_of(point: P.Points, constants: Constants) -> float:
     """Prompt tokens that fit into one step of this configuration."""
-    filled = imputation.impute(point)
-    return float(L.load(filled, constants, np.ones(1), False).budget[0])
+    return float(L.load(imputation.impute(point), constants, np.ones(1), False).budget[0])

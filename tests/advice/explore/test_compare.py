@@ -73,8 +73,7 @@ def test_over_loads_each_choice_is_the_question_of_that_load() -> None:
     gains: dict[int, dict[str, float]] = {load: {} for load in over.loads}
     for arm in over.arms:
         for load, point in zip(over.loads, arm.points, strict=True):
-            change = {"concurrency": load, "method": arm.label}
-            alone = recommend(GB10.model_copy(update=change))
+            alone = recommend(GB10.model_copy(update={"concurrency": load, "method": arm.label}))
             assert point is not None and (point.k > 0) == (alone.candidate is not None)
             if alone.candidate is not None and alone.gain is not None:
                 assert point.k == alone.candidate.k

@@ -63,8 +63,7 @@ def test_a_mix_follows_the_simulation(setting: tuple[str, str, list[tuple[int, i
     """
     hardware, model, classes = setting
     first = facts_of(hardware, model, sum(c for c, _, _ in classes), *classes[0][1:])
-    plan = plan_of(first)
-    point, constants = from_plans(first, [plan]), predict.load().speeds
+    point, constants = from_plans(first, [plan_of(first)]), predict.load().speeds
     asked = [ClientClass(*one) for one in classes]
     server = Server(point, constants, asked, budget_of(point, constants))
     expected = formula(hardware, model, classes)

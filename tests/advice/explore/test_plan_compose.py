@@ -52,11 +52,6 @@ def files_of(made: MixPlan) -> list[str]:
     return [plan_compose(with_layout(made, kind)) for kind in kinds]
 
 
-def router_of(text: str) -> str:
-    """The configuration of nginx in a file, as compose hands it on."""
-    return yaml.safe_load(text)["configs"]["router"]["content"].replace("$$", "$")
-
-
 def test_every_launch_passes_validate_with_no_findings(spark: MixPlan, two_gpus: MixPlan) -> None:
     judged = 0
     for made in (spark, two_gpus):
@@ -153,8 +148,9 @@ def place_files(conf: str, folder_at: Path) -> Path:
 
 @needs_nginx
 def test_nginx_accepts_every_router(spark: MixPlan, two_gpus: MixPlan, tmp_path: Path) -> None:
-    for conf in {router_of(text) for made in (spark, two_gpus) for text in files_of(made)}:
-        path = place_files(conf, tmp_path)
+    files = {text for made in (spark, two_gpus) for text in files_of(made)}
+    for conf in {yaml.safe_load(text)["configs"]["router"]["content"] for text in files}:
+        path = place_files(conf.replace("$$", "$"), tmp_path)  # as compose hands it on
         done = subprocess.run(
             [str(NGINX), "-t", "-c", str(path)], capture_output=True, text=True, check=False
         )

@@ -77,13 +77,30 @@ def test_percentiles_of_each_latency_stand_beside_the_means() -> None:
 
 
 def test_loads_of_a_sweep_stay_apart() -> None:
-    off = [run(concurrency=c, input_tokens=n) for c in (1, 4) for n in (1000, 1300)]
-    on = [drafted_run(concurrency=c, input_tokens=n) for c in (4, 1) for n in (1300, 1000)]
+    each = {c: {"concurrency": c, "output_tok_s": 45.0 * c} for c in (1, 4)}
+    off = [run(input_tokens=n, **each[c]) for c in (1, 4) for n in (1000, 1300)]
+    on = [drafted_run(input_tokens=n, **each[c]) for c in (4, 1) for n in (1300, 1000)]
     loads = judge_ab(off, on, setting(off, on, {})).loads
     assert [load.load.split(",")[:2] for load in loads] == [
         [f"{c} concurrent", f" {n} prompt"] for c in (1, 4) for n in (1000, 1300)
     ]
     assert all(len(arms.pairs(off[i:], on)) == 4 - i for i in range(4))
+
+
+# 16 requests of 150 ms a token make 106.7 tok/s; the others are in seconds
+@pytest.mark.parametrize(
+    ("off", "on", "why"),
+    [
+        ({}, {"tpot_ms": {"mean": 0.013}}, "1.54e.03 times as fast"),
+        ({"tpot_ms": {"mean": 0.02}}, {}, r"units \(seconds or ms\)"),
+        ({"tpot_ms": {"mean": 150.0}, "output_tok_s": 205.0, "concurrency": 16}, {}, "make 106.7"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(
+    off: dict[str, object], on: dict[str, object], why: str
+) -> None:
+    with pytest.raises(Unreadable, match=why):
+        arms.gains(*arms.pairs([run(**off)], [run(**on)])[0])
 
 
 def test_repeats_with_other_prompts_are_compared_seed_by_seed() -> None:

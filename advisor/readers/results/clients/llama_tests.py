@@ -114,8 +114,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per test. A page of notes holds several tables, each of which is read."""
     text = doc.text
     runs = BENCH.runs(doc, _markdown(text))
-    records = (row for row in table_records(text, _CSV) if row.get("avg_ts"))
-    return runs or BENCH.runs(doc, records)
+    return runs or BENCH.runs(doc, (row for row in table_records(text, _CSV) if row.get("avg_ts")))
 
 
 def _markdown(text: str) -> Iterator[Row]:
