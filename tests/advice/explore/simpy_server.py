@@ -126,7 +126,7 @@ def play(
                     ready.append(one)
                 if left <= 0:
                     break
-            added = server.prompt((server.budget - len(running) - left), len(running))
+            added = server.prompt(server.budget - len(running) - left, len(running))
             for one in told:
                 one.first += added
             told = list(ready)
