@@ -30,9 +30,11 @@ def find_name(name: str, keys: Mapping[str, str]) -> str | None:
             return keys[form]
     if len(key) < 4 or len(key) > 80:
         return None
-    starts = {ident for form, ident in keys.items() if form.startswith(key)}
-    if len(starts) == 1 and (len(key) >= 5 or _DIGITS.search(key)):
-        return starts.pop()
+    starts = {form[len(key) :]: ident for form, ident in keys.items() if form.startswith(key)}
+    if key[-1].isdigit() and starts and all(len(rest) > 1 and rest.isalpha() for rest in starts):
+        return None  # a whole name: RX 6800 is not RX 6800 XT, and GLM-5.3 not GLM-5.3-Flash
+    if len({*starts.values()}) == 1 and (len(key) >= 5 or _DIGITS.search(key)):
+        return next(iter(starts.values()))
     return _near_with_same_digits(key, keys)
 
 
@@ -60,6 +62,9 @@ def _slip(left: list[str], right: list[str]) -> float:
         return 0.0
     odd = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
     if len(odd) != 1 or min(map(len, odd[0])) < 4:
+        return 0.0
+    short, long = sorted(odd[0], key=len)
+    if short in long[2:]:  # "super" is no slip of "ti super"
         return 0.0
     from difflib import SequenceMatcher
 

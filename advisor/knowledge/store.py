@@ -132,14 +132,7 @@ def llm_by_name(name: str) -> LLM:
 
 
 def _ident(name: str) -> str | None:
-    keys, key = index()["llms_keys"], key_of(name)
-    found = find_name(name, keys)
-    rests = [
-        form[len(key) :] for form, ident in keys.items() if ident == found and form.startswith(key)
-    ]
-    if key[-1:].isdigit() and rests and all(len(rest) > 1 and rest.isalpha() for rest in rests):
-        return None  # "glm-5.3" is a whole name, and not GLM-5.3-Flash
-    return found or _model_in(name)
+    return find_name(name, index()["llms_keys"]) or _model_in(name)
 
 
 def model_path(name: str) -> str:

@@ -46,7 +46,7 @@ READ = """
 --hw h100 --model "gpt oss 120b"
 --hw h100 --gpus 8 --model "deepseek v3.2"
 --hw h100 --gpus 8 --model "glm 4.6"
---hw h100 --model "mistral small"
+--hw h100 --model "mistral small 3.2"
 --hw h100 --model "unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M"
 --hw h100 --ctx 128k
 --hw h100 --ctx "32K tokens"
@@ -89,6 +89,9 @@ REFUSED = {
     '--hw "m4 max 36gb"': "Apple M4 Max is known with 128 GB, not 36",
     '--hw "h100 pcie 94gb"': "is known with 80 GB, not 94",
     '--hw "1080 x"': "did you mean",
+    '--hw "rx 6800"': "did you mean rx6800xt",
+    '--hw "4070 super"': "unknown hardware '4070 super'",
+    '--hw h100 --model "mistral small"': "mistral-small-4-119b or mistral-small-3.2-24b",
 }
 
 
