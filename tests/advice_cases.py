@@ -82,7 +82,7 @@ def text_of(which: Plan) -> LaunchText:
     return adapter.render(adapter.to_launch(which))
 
 
-def estimate(middle: float = 1.24) -> Estimate:
+def estimate(middle: float = 1.24, p_gain: float = 0.97) -> Estimate:
     """An estimate around a speed-up of output tok/s of `middle`."""
     metric = MetricEstimate(
         speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12),
@@ -96,7 +96,7 @@ def estimate(middle: float = 1.24) -> Estimate:
             speedup=Interval(p10=1.4, p50=2.31, p90=3.2), baseline=3989.0, value=1727.0
         ),
         accepted_length=Interval(p10=2.2, p50=2.43, p90=2.6),
-        p_gain=0.97,
+        p_gain=p_gain,
         memory=MemoryBill(
             **fields(
                 "weights_gib=33.39 spec_gib=0.79 state_gib=0.5 kv_gib=12.0 overhead_gib=3.0 "
@@ -150,11 +150,12 @@ def on(**changes: object) -> Advice:
     """Speculation on: the GB10 case, with some fields changed."""
     plans = {"plan": plan(), "candidate": plan(), "plan_off": plan(0)}
     launches = {"launch": launch(), "launch_off": launch(0), "launch_on": launch()}
+    said = changes.get("estimate", estimate())
     return Advice(
         request=REQUEST,
         facts=FACTS,
         decision="on",
-        gain=estimate().output_tok_s.speedup,
+        gain=said.output_tok_s.speedup if isinstance(said, Estimate) else None,
         decided_by="estimate",
         estimate=estimate(),
         findings=FINDINGS,
@@ -172,14 +173,14 @@ def on(**changes: object) -> Advice:
 
 def off(**changes: object) -> Advice:
     """Speculation off, with the candidate that lost, with some fields changed."""
-    lost = {"plan": plan(0), "launch": launch(0), "estimate": estimate(0.9), "runners_up": ()}
+    lost = {"plan": plan(0), "launch": launch(0), "estimate": estimate(0.9, 0.12), "runners_up": ()}
     return on(**{"decision": "off", **lost, **changes})
 
 
 def measure() -> Advice:
     """Too close to call: the A/B is handed over."""
     commands = ("advisor bench plan --hw gb10 --out ab", "advisor bench run ab")
-    made = {"decision": "measure", "estimate": estimate(1.02), "launch_on": launch()}
+    made = {"decision": "measure", "estimate": estimate(1.02, 0.66), "launch_on": launch()}
     return off(**made, measure_with=commands)
 
 

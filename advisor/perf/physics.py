@@ -32,9 +32,9 @@ _LIKELY = sourced(0.7, "share", "Usual acceptance of a draft; sampling ends at a
 _STATE_PASS = sourced(
     (1.28, 1.07),
     "of the time at the rate of weights",
-    "Kernels of the gated delta rule with and without drafts move 3.4 and 4.0 TB/s (H200, vLLM "
-    "0.25.1, own traces); a GB10 has six times the processors for its bandwidth",
-    "measured",
+    "Kernels of the gated delta rule with and without drafts move 3.4 and 4.0 TB/s (own traces of "
+    "an H200, vLLM 0.25.1); H100 and B200 as that; a GB10 has six times the processors for it",
+    "derived",
 )
 _DRAFT_DRAW = sourced(
     0.4,

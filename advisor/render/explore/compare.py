@@ -49,7 +49,7 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
         ("engine", lambda a: f"{a.advice.plan.engine} {a.advice.plan.engine_version or ''}"),
         ("answer", _answer),
         ("gain", _gain),  # for the goal
-        ("P(gain)", lambda a: "-" if "(" not in _gain(a) else f"{a.advice.estimate.p_gain:.2f}"),
+        ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.gain else "-"),
         *((title, partial(_arrow, name)) for name, title in _SPEEDS.items()),
         ("weights GiB", lambda a: f"{a.memory.weights_gib + a.memory.spec_gib:.1f}"),
         ("KV tokens", lambda a: number(a.memory.kv_tokens) if a.memory.kv_tokens else "-"),
