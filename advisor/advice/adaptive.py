@@ -18,6 +18,9 @@ from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.vllm import ADAPTIVE, verifies_adaptively
 from advisor.perf import memory
+from advisor.perf.encoding.encode_plans import from_plans
+from advisor.perf.imputation import impute
+from advisor.perf.load import most_gain
 from advisor.prediction.estimates import Ratio, adaptive_row, ratio_at, times
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
@@ -141,8 +144,8 @@ def estimate(
     """
     shorter = [estimates[blocks.index(one)] for one in _shorter(block_of(plan))]
     gains, own = [_log_gain(facts, one) for one in shorter], shorter[-1]
-    seen = measure(facts, plan)
-    return times(own, seen._replace(log=seen.log + max(gains) - gains[-1]))
+    seen, most = measure(facts, plan), float(most_gain(impute(from_plans(facts, [plan])))[0])
+    return times(own, Ratio(seen.log + max(gains) - gains[-1], seen.sd, most))
 
 
 def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:

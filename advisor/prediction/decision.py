@@ -87,11 +87,9 @@ def decide(
         seen = told if measured is None else np.fmax(told, measured)
         on_from = bound(least, there, seen)
     on = (median > 1.0) & (p_gain >= on_from)
-    if off_own is None:
-        off_own = knowledge.threshold("decision_off_p_gain_own").value
-    if off_to is None:
-        off_to = np.asarray(knowledge.threshold("decision_off_p_gain").value)
-    off = p_gain <= bound(off_to, off_own, told)
+    usual, sure = (knowledge.threshold(f"decision_off_p_gain{x}").value for x in ("", "_own"))
+    elsewhere, there = usual if off_to is None else off_to, sure if off_own is None else off_own
+    off = p_gain <= bound(elsewhere, there, told)
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
@@ -108,8 +106,7 @@ def decide_one(
 ) -> Decision:
     """`decide` for one posterior."""
     one = [np.array([value]) for value in (median, p_gain, measured, own)]
-    made = decide(one[0], one[1], np.array([open_sign]), one[2], own=one[3])
-    return DECISIONS[int(made[0])]
+    return DECISIONS[int(decide(one[0], one[1], np.array([open_sign]), one[2], own=one[3])[0])]
 
 
 def plain_sd(metric: str, devices: int = 1) -> float:

@@ -10,7 +10,7 @@ cost curve. What it does not know: how well a drafter's confidence tells its hit
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
-from math import hypot, log, sqrt
+from math import hypot, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -148,11 +148,9 @@ def overflow_chance(facts: Facts, plan: Plan) -> float:
 
 
 def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
-    if not known:
-        return ("acceptance is a prior from published measurements, not measured on this load",)
-    if facts.request is not None:
-        return ("acceptance as given; later draft positions than it tells are inferred",)
-    return ()
+    given = "acceptance as given; later draft positions than it tells are inferred"
+    prior = "acceptance is a prior from published measurements, not measured on this load"
+    return (prior,) if not known else (given,) if facts.request is not None else ()
 
 
 # ---------------------------------------------------------------- adaptive verification
@@ -174,6 +172,7 @@ class Ratio(NamedTuple):
 
     log: float
     sd: float
+    most: float = inf  # gain that the steps of an answer leave room for
 
     def beside(self, more: float, other: Interval | None = None) -> float:
         """The probability that a log gain of `more` is one: over the same k, or over another k of a
@@ -224,7 +223,8 @@ def _scale(metric: MetricEstimate, ratio: Ratio, name: str) -> MetricEstimate:
     span, around = metric.speedup, metric.baseline_range
     low, middle, high = np.log((span.p10, span.p50, span.p90)) + ratio.log
     below, above = (hypot(part, Z10 * ratio.sd) for part in (middle - low, high - middle))
-    p10, p50, p90 = map(float, np.exp((middle - below, middle, middle + above)))
+    ends = np.exp((middle - below, middle, middle + above))
+    p10, p50, p90 = map(float, np.fmin(ends, ratio.most))
     speedup = Interval(p10=p10, p50=p50, p90=p90)
     if metric.baseline is None or around is None:
         return metric.replace(speedup=speedup)

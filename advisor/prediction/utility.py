@@ -12,22 +12,17 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats
 
-SAMPLES = sourced(128, "deviates", "Enough that the choice of k repeats; see _dimensions", "chosen")
+SAMPLES = sourced(128, "deviates", "Enough that the choice of k repeats; see `normal`", "chosen")
 _STEPS = tuple(
     float(np.sqrt(prime)) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
 )
 
 
-def normal(dimension: int) -> Floats:
-    """Normal deviates, the same every time, uncorrelated between dimensions 0 to 13 (SAMPLES,)."""
-    deviates: Floats = _dimensions()[dimension % len(_STEPS)]
-    return deviates
-
-
 @cache
-def _dimensions() -> Floats:
-    """Normal quantiles at equal steps of probability, ordered in each dimension by the multiples of
-    another irrational number modulo 1, and made orthogonal (dimensions, SAMPLES).
+def normal() -> Floats:
+    """Normal deviates, the same every time: quantiles at equal steps of probability, ordered in
+    each of 14 dimensions by the multiples of another irrational number modulo 1, and made
+    orthogonal (14, SAMPLES).
     """
     z = np.array([quantile((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
     ranks = np.argsort(
@@ -61,28 +56,18 @@ def symmetric(low: Floats, middle: Floats, high: Floats) -> tuple[Floats, Floats
 
 def expected_utility(low: Floats, middle: Floats, high: Floats) -> Floats:
     """Expected utility of log speed-ups by their percentiles, log units; 0: no speculation."""
-    mean: Floats = utilities(low, middle, high, normal(0)).mean(axis=1)
-    return mean
+    return np.asarray(utilities(low, middle, high, normal()[0]).mean(axis=1))
 
 
 def deviates(index: int) -> Floats:
     """Normal deviates of one of several plans, whose errors are mostly shared (SAMPLES,)."""
     shared = knowledge.threshold("candidate_error_correlation").value
-    return np.asarray(
-        np.sqrt(shared) * normal(0) + np.sqrt(1.0 - shared) * normal(index + 1), dtype=np.float64
-    )
+    own = normal()[(index + 1) % len(_STEPS)]
+    return np.asarray(np.sqrt(shared) * normal()[0] + np.sqrt(1.0 - shared) * own)
 
 
 def regrets(samples: Floats) -> Floats:
     """Expected regret of each plan in log units (N,): what the best of them has more, on average;
     from their utilities at each deviate (N, S).
     """
-    lost: Floats = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
-    return lost
-
-
-def least_regret(low: Floats, middle: Floats, high: Floats) -> int:
-    """The plan of least expected regret, by its log speed-ups' percentiles; -1: none."""
-    each = np.stack(symmetric(low, middle, high), axis=1)[:, :, None]
-    rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]
-    return int(regrets(np.stack([np.zeros(SAMPLES), *rows])).argmin()) - 1
+    return np.asarray((samples.max(axis=0)[None, :] - samples).mean(axis=1))

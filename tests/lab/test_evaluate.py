@@ -8,7 +8,6 @@ import pytest
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import evaluate, metrics, scores
 from advisor.lab.training import dataset
-from advisor.prediction import utility
 
 
 def test_ape_and_averages_are_over_groups() -> None:
@@ -33,7 +32,7 @@ def test_a_rule_for_k_may_look_at_more_than_the_median() -> None:
         [[1.1, 1.2, 1.3], [0.5, 1.21, 3.0], [0.9, 1.0, 1.1]]
     )  # a wide interval at k = 2
     k, sweep = np.array([1.0, 2, 3]), np.array(["a"] * 3)
-    found = metrics.regrets(y, predicted, k, sweep, lambda each, _: utility.least_regret(*each.T))
+    found = metrics.regrets(y, predicted, k, sweep, lambda each, _: scores.least_regret(*each.T))
     assert found == pytest.approx(
         [1 - 1.2 / 1.5]
     )  # k = 1: the highest median is not worth its risk

@@ -85,7 +85,7 @@ def test_levels_of_a_speedup() -> None:
 
 def test_a_fixed_block_times_the_ratio_of_adaptive_verification() -> None:
     """A log sd of 0.2 beside 0.15 is 0.25; a chance of cdf(0.5) with a mean of 0.06 more is cdf of
-    (0.5 x 0.2 + 0.06) / 0.25. The first token's time stays.
+    (0.5 x 0.2 + 0.06) / 0.25. The first token's time stays; nothing gains more than steps allow.
     """
     sides = dict(zip(("p10", "p50", "p90"), around(1.5, 0.2), strict=True))
     metric = with_levels(Interval(**sides), 80.0, 0.1)
@@ -99,7 +99,8 @@ def test_a_fixed_block_times_the_ratio_of_adaptive_verification() -> None:
     told = [made.output_tok_s.value, *ends(made.output_tok_s.value_range)]
     assert told == pytest.approx([80 * middle, *around(80 * middle, math.hypot(0.1, 0.25))])
     assert made.tpot_ms.value == bare.value and made.ttft_ms == metric
-    assert estimates.times(fixed.replace(p_gain=1.0), Ratio(0.0, 0.0)).p_gain > 0.999
+    most = estimates.times(fixed.replace(p_gain=1.0), Ratio(0.0, 0.0, 1.6))
+    assert most.p_gain > 0.999 and ends(most.tpot_ms.speedup)[1:] == [1.5, 1.6]
 
 
 def test_a_log_gain_is_one_by_its_own_doubt_and_that_of_another_curve() -> None:
@@ -379,12 +380,12 @@ def test_policies_and_units_are_those_that_are_written() -> None:
     unfitted = Model.from_calibration(Spread(), Calibration())
     chances = [float(unfitted.p_gain(one(z), one(1.0), ~YES)[0]) for z in (-9, -2, 0, 1, 2, 9)]
     assert chances == pytest.approx([0.05, 0.05, 0.5, 0.725, 0.95, 0.95])
-    assert estimates.ratio_at(2.0**18) == pytest.approx((-0.06, math.hypot(0.15, 0.09)))
+    assert estimates.ratio_at(2.0**18) == pytest.approx((-0.06, math.hypot(0.15, 0.09), math.inf))
     whole = np.array([100, 200, 300, 100, 100, 1, 1000, -32768], "<i2")
     row = neighbours._unpack(b64encode(whole.tobytes()).decode(), neighbours.STEPS)[0]
     assert row[:7].tolist() == [1, 2, 3, 1, 1, 1, 1] and math.isnan(row[7])
     primes = [n for n in range(2, 44) if all(n % d for d in range(2, n))]
-    assert [round(step**2) for step in utility._STEPS] == primes and len(utility.normal(0)) == 128
+    assert [round(step**2) for step in utility._STEPS] == primes and len(utility.normal()[0]) == 128
     assert intervals.measured_gain(np.ones(3), np.array([-1, 0.25, 1])).tolist() == [0.0, 0.5, 1.0]
 
 

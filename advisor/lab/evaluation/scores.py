@@ -94,10 +94,18 @@ def headline(examples: Examples, fit: LeftOut) -> dict[str, Any]:
 
 
 def k_regrets(examples: Examples, fit: LeftOut, rows: Flags) -> Floats:
-    """Regret of the k of least expected regret (prediction/utility.py) in each sweep (S,)."""
+    """Regret of the k of least expected regret in each sweep (S,)."""
     predicted = np.stack([fit.low, fit.median, fit.high], axis=1)[rows]
     y, k, sweep = examples.log_speedup[rows], examples.points.k[rows], examples.sweep[rows]
-    return metrics.regrets(y, predicted, k, sweep, lambda each, _: utility.least_regret(*each.T))
+    return metrics.regrets(y, predicted, k, sweep, lambda each, _: least_regret(*each.T))
+
+
+def least_regret(low: Floats, middle: Floats, high: Floats) -> int:
+    """The plan of least expected regret, by its log speed-ups' percentiles; -1: none."""
+    each = np.stack(utility.symmetric(low, middle, high), axis=1)[:, :, None]
+    worth = utility.utilities
+    rows = [worth(a, b, c, utility.deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]
+    return int(utility.regrets(np.stack([np.zeros(utility.SAMPLES), *rows])).argmin()) - 1
 
 
 class DecisionShares(NamedTuple):
