@@ -54,7 +54,8 @@ def _as_tool(name: str, tool: Callable[[Any], Told]) -> Tool:
     schema = _plain(kind.model_json_schema())
     if issubclass(kind, Question) and tool is not tools.recommend:
         for field in set(fields_of(LaunchQuestion)) & set(schema["properties"]):
-            schema["properties"][field].pop("description", None)  # as of `recommend`
+            for word in ("description", "minimum", "maximum"):  # as of `recommend`
+                schema["properties"][field].pop(word, None)
     schema["properties"]["full"] = FULL
     return Tool(
         name=name,

@@ -146,10 +146,8 @@ def _read(kind: Any, value: Any) -> Any:
         raise ValueError(error.message) from None
 
 
-_ALONE = {"pp", "ep", "gpus-per-machine", "max-num-seqs", "max-model-len",
-          "gpu-memory-utilization", "kv-cache-dtype"}  # fmt: skip  # of the command line alone
 _ASKED = [
-    *(row for flag, row in QUESTION.items() if flag not in _ALONE),
+    *QUESTION.values(),
     OptionRow("machine", "machine", "Your machine, from `advisor calibrate`"),
     QUESTION["concurrency"]._replace(
         flag="concurrency_from",
