@@ -15,7 +15,7 @@ from typing import Any
 from advisor.advice.recommend import valid_request
 from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
-from advisor.domain.nouns import AdvisorError, Goal, Interconnect, Request, Workload
+from advisor.domain.nouns import AdvisorError, Goal, Request, Workload
 from advisor.domain.printable import printable
 
 MOST_BYTES = 65_536
@@ -38,17 +38,10 @@ class WorkClass(Frozen):
     max_ttft_ms: float | None = None
 
 
-class WorkMix(Frozen):
-    """Workloads and the machine that serves them."""
+class WorkMix(Request):
+    """Workloads and the machine that serves them: what a request has and a class has not."""
 
-    hardware: str
-    classes: tuple[WorkClass, ...]
-    gpus: int = 1
-    interconnect: Interconnect | None = None
-    model: str = Request.model_fields["model"]
-    quant: str | None = None
-    engine: str | None = None
-    engine_version: str | None = None
+    classes: tuple[WorkClass, ...] = ()
 
     def request(self, work: WorkClass, concurrency: int, **more: Any) -> Request:
         """The question of one class at a load, on all GPUs unless `more` says otherwise."""
@@ -57,10 +50,10 @@ class WorkMix(Frozen):
         return Request(**(fields | {"concurrency": concurrency} | more))
 
 
-_OF_MACHINE = ("hardware", "gpus", "interconnect", "model", "quant", "engine", "engine_version")
 _OF_CLASS = ("ctx_tokens", "output_tokens", "prefix_share", "workload", "goal", "max_tpot_ms",
              "max_ttft_ms")  # fmt: skip
-_MIX = (*_OF_MACHINE[:-1], "classes")
+_OF_MACHINE = tuple(x for x in Request.model_fields if x not in (*_OF_CLASS, "concurrency"))
+MIX = (*_OF_MACHINE, "classes")
 _FIELDS = {"prompt": "ctx_tokens", "output": "output_tokens"}  # which a file calls otherwise
 _CLASS = ("name", "concurrency", *_FIELDS, "prefix_share", "workload", "goal", "objective")
 
@@ -69,7 +62,7 @@ def read_mix(text: str) -> WorkMix:
     """A mix from the text of a file. Raises AdvisorError in one sentence that names the place."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
-    table = _table(yaml_safely(text, "the mix"), _MIX, "the mix")
+    table = _table(yaml_safely(text, "the mix"), MIX, "the mix")
     rows = table.pop("classes", None)
     if not isinstance(rows, list) or not rows:
         raise AdvisorError("the mix needs classes, a list with at least one class")
@@ -80,7 +73,7 @@ def read_mix(text: str) -> WorkMix:
             table[name] = str(table[name])
     if isinstance(table.get("engine"), str):
         engine, _, version = table["engine"].partition("@")
-        table |= {"engine": engine, "engine_version": version or None}
+        table |= {"engine": engine} | ({"engine_version": version} if version else {})
     frame = _request(table, "the mix")
     return check_mix(
         WorkMix(
@@ -142,7 +135,8 @@ def _table(data: Any, known: tuple[str, ...], where: str) -> dict[str, Any]:
         raise AdvisorError(f"{where} is a table of names and values, not {_value_text(data)}")
     for key in data:
         if key not in known:
-            raise AdvisorError(f"{where} has no {_value_text(key)}; it may have {', '.join(known)}")
+            names = "classes and options of recommend" if known is MIX else ", ".join(known)
+            raise AdvisorError(f"{where} has no {_value_text(key)}; it may have {names}")
     return {key: value for key, value in data.items() if value is not None}
 
 

@@ -95,11 +95,12 @@ def _class_facts(
 ) -> Facts:
     """The facts of one class in the server whose facts are `frame`."""
     fields = ("ctx_tokens", "output_tokens", "workload", "prefix_share", "goal")
+    usual = frame.llm.temperature(work.workload, frame.thinking)
     return frame.replace(
         **{name: getattr(work, name) for name in fields},
         request=mix.request(work, concurrency, **more),
         concurrency=concurrency,
-        temperature=frame.llm.temperature(work.workload, frame.thinking),
+        temperature=usual if mix.temperature is None else mix.temperature,
     )
 
 

@@ -4,6 +4,7 @@ docker-compose.yml: the servers of the chosen layout, and the router before them
 
 from dataclasses import replace
 
+from advisor.advice.explore.mix import MIX
 from advisor.advice.explore.mix_plan import ClassResult, Instance, MixPlan, PlanLayout
 from advisor.advice.plans.topology import on_each
 from advisor.advice.recommend import launch_text
@@ -106,7 +107,9 @@ PLAN = Shape(
     "mix chosen why layouts",
     identity="urn:mtp-advisor:plan:1",
     about={"chosen": "index into layouts"},
-    values={"mix": lambda made: made.mix.model_dump(mode="json")},
+    values={
+        "mix": lambda made: {x: y for x, y in made.mix.model_dump(mode="json").items() if x in MIX}
+    },
     kinds={"mix": {"type": "object"}},
     listed=False,
 )
