@@ -121,9 +121,8 @@ def observe(own: RunCases, priced: Priced, context: int) -> Observations | None:
 
 def _values(rows: Sequence[Sequence[tuple[str, float, float]]], name: str) -> Floats:
     """Value and sd of one metric in each row, NaN where it has none (2, M)."""
-    nothing = (np.nan, np.nan)
-    return np.array([next((part[1:] for part in row if part[0] == name), nothing)
-                     for row in rows]).T  # fmt: skip
+    found = (next((part[1:] for part in row if part[0] == name), (np.nan, np.nan)) for row in rows)
+    return np.array([*found]).T
 
 
 def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:

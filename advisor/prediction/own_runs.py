@@ -60,6 +60,9 @@ ALONE_FADE = sourced(
     2.0, "exponent", "own choice: a seventh of what is one setting's own is left at twice its load",
     "chosen",
 )  # fmt: skip
+APART_FADE = sourced(
+    0.25, "share", "own choice: of ALONE_FADE, for what two metrics differ by near a load", "chosen"
+)
 
 
 class Kernel(NamedTuple):
@@ -80,6 +83,7 @@ class Kernel(NamedTuple):
     accepted_fade: tuple[float, ...]
     step_fade: tuple[float, ...]
     first_fade: tuple[float, ...]
+    apart: float = 0.0  # of one metric's own near a setting, see `_with_apart`
 
 
 @cache
@@ -89,16 +93,9 @@ def kernel() -> Kernel:
     def number(name: str) -> float:
         return float(knowledge.threshold(f"own_runs_{name}").value)
 
-    return Kernel(
-        number("accepted"),
-        number("step"),
-        number("first"),
-        number("setting"),
-        number("narrow"),
-        tuple(number(f"accepted_fade_{name}") for name in ACCEPTED_MEASURES),
-        tuple(number(f"step_fade_{name}") for name in STEP_MEASURES),
-        tuple(number(f"first_fade_{name}") for name in FIRST_MEASURES),
-    )
+    measures = {"accepted": ACCEPTED_MEASURES, "step": STEP_MEASURES, "first": FIRST_MEASURES}
+    fades = (tuple(number(f"{part}_fade_{x}") for x in names) for part, names in measures.items())
+    return Kernel._make((*map(number, (*measures, "setting", "narrow")), *fades, 0.0))
 
 
 class Places(NamedTuple):
@@ -130,8 +127,8 @@ class Observations(NamedTuple):
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
     """Where each point lies, (N, 13); `raw` as read, `full` imputed, with a k."""
-    both = (full.total_params, full.active_params)
-    total, active = (np.round(SIZE_STEPS * np.log(size / 1e6)) for size in both)
+    sizes = np.stack([full.total_params, full.active_params])
+    total, active = np.round(SIZE_STEPS * np.log(sizes / 1e6))
     numbers = [
         np.log2(np.maximum(full.concurrency, 1.0)),
         np.log2(SHORT + full.input_tokens),
@@ -189,17 +186,26 @@ def covariance(
 
     both = outer(a.where[..., FIRST], b.where[..., FIRST])
     none = outer(1 - a.where[..., FIRST], 1 - b.where[..., FIRST])
-    alike = np.exp(-ALONE_FADE * gap[..., list(GRADED)].sum(axis=-1))
-    alike *= np.all(gap[..., len(GRADED) :] == 0, axis=-1)
+    same = np.all(gap[..., len(GRADED) :] == 0, axis=-1)
+    alike = same * np.exp(-ALONE_FADE * gap[..., list(GRADED)].sum(axis=-1))
     accepted = none * made.accepted * fade(ACCEPTED_MEASURES, made.accepted_fade)
     near = fade(STEP_MEASURES, made.step_fade)
     first = made.first * both * fade(FIRST_MEASURES, made.first_fade)
     # of the first token hardly anything is shared, but the setting's own
-    alone = made.setting * none + max(1 - made.first, 0.0) * both
-    rest = outer(a.sd, b.sd) * (made.step * none * near + first + alike * alone)
+    alone = alike * (made.setting * none + max(1 - made.first, 0.0) * both)
+    alone += alike**APART_FADE * made.apart * none
+    rest = outer(a.sd, b.sd) * (made.step * none * near + first + alone)
     if held[0] is not None and held[1] is not None:
         rest = rest + outer(held[0], held[1]) * near
     return Parts(outer(np.sqrt(a.open), np.sqrt(b.open)) * accepted, rest)
+
+
+def _with_apart(own: Observations, gap: Floats, made: Kernel) -> Kernel:
+    """The kernel with what throughput and TPOT of one run differ by, beyond their noise."""
+    i, j = np.nonzero(np.triu((gap[..., WHOLE] > 0) & (gap.sum(axis=-1) == 1)))
+    beyond = (own.total[i] - own.total[j]) ** 2 - own.noise[i] ** 2 - own.noise[j] ** 2
+    each = np.maximum(beyond, 0.0) / np.maximum(own.at.sd[i] ** 2 + own.at.sd[j] ** 2, 1e-12)
+    return made._replace(apart=float(each.mean()) if len(each) else 0.0)
 
 
 class Update(NamedTuple):
@@ -216,11 +222,10 @@ def update(
     """Condition predictions on own runs: log ratios and scale of the spread, (N,) each. `held`: as
     of the observations, of the predictions.
     """
-    made = made or kernel()
     told = np.flatnonzero(np.isfinite(own.accepted))
-    inside = covariance(
-        distances(own.at.where, own.at.where), own.at, own.at, made, (own.held, own.held)
-    )
+    gap, both_held = distances(own.at.where, own.at.where), (own.held, own.held)
+    made = _with_apart(own, gap, made or kernel())
+    inside = covariance(gap, own.at, own.at, made, both_held)
     across = covariance(distances(there.where, own.at.where), there, own.at, made, (held, own.held))
     # each run's stated acceptance is one observation more
     total = np.block(
@@ -234,7 +239,7 @@ def update(
     accepted = np.hstack([across.accepted, across.accepted[:, told]])
     both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
     explained = np.einsum("ij,jk,ik->i", both, root, both)
-    prior = np.maximum(there.sd**2 + (0.0 if held is None else held**2), 1e-12)
-    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
+    prior = np.maximum((1 + made.apart) * there.sd**2 + (0.0 if held is None else held**2), 1e-12)
+    left = np.sqrt(np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0))
     weights = root @ np.concatenate([own.total, own.accepted[told]])
-    return Update(both @ weights, accepted @ weights, np.sqrt(left))
+    return Update(both @ weights, accepted @ weights, left)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor import engines
 from advisor.domain.nouns import Facts, OwnRun, Plan
 from advisor.domain.records import NamedTuple
 from advisor.engines.traits import traits
@@ -89,8 +90,9 @@ def as_case(run: OwnRun, facts: Facts, plan: Plan) -> tuple[Facts, Plan, float]:
         stated["drafters"] = knowledge.drafters(model)
     if run.quant is not None:
         stated["quant"] = knowledge.quant(run.quant)
-    if run.engine != plan.engine:
-        stated["engine_version"] = run.engine_version
+    if run.engine_version or run.engine != plan.engine:
+        known = engines.get(run.engine).resolve_version(run.engine_version).version
+        stated["engine_version"] = known or run.engine_version
     if facts.request is not None:  # the acceptance that is asked with is the question's alone
         nothing = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
         stated["request"] = facts.request.replace(**nothing)
