@@ -168,7 +168,9 @@ def advise(
         base = base.replace(estimate=judge.estimate_plans(facts, [base.plan])[0])
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    beside = beside._replace(adaptive=adaptive.late_unless(beside.adaptive, best))
+    second = ((x, judge.weigh(facts, x.plan, None).findings) for x in beside.layouts[1:3])
+    layouts = (*beside.layouts[:1], *(x for x, findings in second if not decide.vetoes(findings)))
+    beside = beside._replace(adaptive=adaptive.late_unless(beside.adaptive, best), layouts=layouts)
     # of the fixed block, which was measured; what choosing among its drafts adds has its own reason
     block = verdict._replace(best=adaptive.of_block(verdict.candidates, verdict.best))
     of_limits = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
@@ -195,7 +197,7 @@ def advise(
         reasons=tuple(why) if what_if else why,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
-        next_layout=placement.runner_up(beside.layouts),
+        next_layout=placement.runner_up(layouts),
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,

@@ -104,7 +104,7 @@ def more_stages(facts: Facts, split: Split) -> tuple[int, ...]:
     wide = rate is None or rate.value * 1e9 > table("values")["pcie_most"]
     joined = facts.interconnect == "nvlink" or (facts.interconnect is None and wide)
     given = facts.tp or facts.llm.only_tp or facts.question.pp
-    if given or joined or boards(facts) > 1 or split[0] * split[1] != facts.gpus:
+    if given or joined or boards(facts) > 1:
         return ()
     most = min(split[0], facts.load // split[1])
     return tuple(n for n in range(2, most + 1) if split[0] % n == 0)
