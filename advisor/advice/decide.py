@@ -238,9 +238,6 @@ def common_slots(
     by_tpot = facts.goal == "tpot" or (rule == "objective" and facts.question.max_tpot_ms)
     if decision == "off" or not by_tpot or estimate is None or facts.request is None:
         return None
-    bill, given = estimate.memory, facts.question.max_num_seqs or 0
-    if bill is not None and bill.fits is False and 0 < (bill.requests or 0) < given:
-        return bill.requests  # at the limit another plan is best, which holds fewer
     return round(estimate.terms["requests_verify"]) if crowds(estimate) else None
 
 

@@ -104,12 +104,10 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
     if (left := made.left_gib) is None:
         return made
     held = max_requests(facts, plan, facts.length, made)
-    running = plan.max_num_seqs or facts.load
-    if not pools.shares_context(plan):
-        running = min(running, facts.concurrency or running)
+    running = plan.max_num_seqs or facts.load  # a slot has its state whether it runs or not
     state = pools.state_bytes(shape, plan) / GIB / replica_gpus(facts, plan)
     if plan.engine in SERVERS:
-        running = running if held is None else min(running, held)
+        running = min(running, facts.concurrency or running, held or running)
         state = min(state * running, max(left, 0.0))
     else:
         state *= running
@@ -309,7 +307,8 @@ def replica_gpus(facts: Facts, plan: Plan) -> int:
 
 def replica(facts: Facts, plan: Plan) -> Facts:
     """The facts as one of `dp` replicas sees them: its devices, its share of the requests."""
-    if plan.dp == 1 or pools.attention_groups(plan) > 1:
+    idle = plan.engine in SERVERS and plan.tp * plan.pp * plan.dp < facts.gpus
+    if (plan.dp == 1 and not idle) or pools.attention_groups(plan) > 1:
         return facts
     share = -(-facts.load // plan.dp)
     return facts.replace(concurrency=share, gpus=plan.tp * plan.pp)

@@ -44,12 +44,8 @@ def chance_words(gain: Interval, estimate: Estimate) -> str:
     chance = estimate.p_gain
     if not isfinite(chance):
         return "unknown"
-    share = round(chance * 100)
     if bound := _bound_words(gain, chance):
-        return f"{bound} {share} %"
-    needed = 100 * knowledge.threshold("decision_on_p_gain").value
-    if 100 * chance < needed <= share:  # a chance that is not enough never reads as if it were
-        return f"{100 * chance:.1f} %"
+        return f"{bound} {round(chance * 100)} %"
     return share_words(chance)
 
 
@@ -184,9 +180,8 @@ def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
         wait = ": the others are queued" if bill.requests < asked else ""
         text = f"{bill.requests:,} {noun} of {size:,} tokens fit{without}, {asked:,} requested"
         text += f"{wait}; "
-        running = max(min(plan.max_num_seqs or asked, asked), 1)
+        running = plan.max_num_seqs or (1 if shares_context(plan) else asked)
         if shares_context(plan):
-            running = plan.max_num_seqs or 1
             text = f"{running:,} slots share a context of {size:,} tokens; "
             beside = " beside the states of all slots" if bill.state_gib else ""
         elif slots and bill.state_gib:

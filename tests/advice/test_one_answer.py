@@ -5,6 +5,7 @@
 import json
 import random
 from collections.abc import Iterator
+from functools import partial
 from math import log
 from typing import Any
 
@@ -17,6 +18,7 @@ from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Point
 from advisor.advice.explore.why_not import why_not
+from advisor.advice.judge import attempt
 from advisor.advice.recommend import check_request, recommend
 from advisor.cli.serve import api, tools
 from advisor.cli.serve.curve import curve_view
@@ -32,12 +34,9 @@ MACHINES = ("gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb"
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b",
           "qwen3-8b", "qwen3-next-80b-a3b", "llama-3.3-70b", "gemma-4-31b", "gpt-oss-120b",
           "glm-4.7-flash")  # fmt: skip
-ROW_NAMES = {
-    "hardware": "hardware", "model": "model", "engine": "engine", "quant": "quant",
-    "gpus": "gpu_count", "concurrency": "concurrency", "ctx_tokens": "input_tokens",
-    "output_tokens": "output_tokens", "workload": "workload", "prefix_share": "prefix_share",
-    "output_spread": "output_spread", "goal": "goal", "interconnect": "interconnect",
-}  # fmt: skip
+# what a row and an option call otherwise
+ROW_NAMES = {"gpus": "gpu_count", "ctx_tokens": "input_tokens"}
+OPTIONS = {"hardware": "hw", "ctx_tokens": "ctx"}
 BLOCKS = (
     ("deepseek-v4-flash", None), ("glm-4.6", None), ("llama-3.3-70b", "eagle3"),
     ("qwen3-8b", "dspark"), ("qwen3.6-27b", "dflash"), ("minimax-m3", "eagle3"),
@@ -58,7 +57,7 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
             "model": draw.choice(MODELS),
             "engine": draw.choice((None, "vllm", "vllm", "sglang", "llama-server")),
             "quant": draw.choice((None, None, None, "fp8", "q4_k_m")),
-            "gpus": draw.choice((None, None, None, 2, 4, 8)),
+            "gpus": draw.choice((None, None, None, 2, 3, 4, 8)),
             "concurrency": round(1024 ** draw.random()),
             "ctx_tokens": draw.choice((None, 512, 3000, 8192, 32768)),
             "output_tokens": draw.choice((None, 2, 16, 256, 2048)),
@@ -66,6 +65,9 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
             "prefix_share": draw.choice((None, None, 0.5)),
             "output_spread": draw.choice((None, None, 0.0)),
             "goal": draw.choice((None, "throughput", "tpot", "ttft")),
+            "max_num_seqs": draw.choice((None, None, None, 64, 256)),
+            "max_model_len": draw.choice((None, None, None, 100_000)),
+            "memory_fraction": draw.choice((None, None, None, 0.8)),
         }
         if asked["gpus"] == 8 and draw.random() < 0.5:  # two boards, or eight machines of one
             link = draw.choice(("roce", "ethernet"))
@@ -99,14 +101,13 @@ def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, P
     columns for: stages, whole experts, attention by groups of ranks.
     """
     for asked in questions(count, seed):
-        try:
-            load = sweep(check_request(asked), {}).loads[0]
-        except AdvisorError:
+        swept = attempt(partial(sweep, check_request(asked), {}))
+        if isinstance(swept, AdvisorError) or (load := swept.loads[0]).refusal is not None:
             continue
-        points = [point for point in load.points if point.k and load.refusal is None]
+        points = [point for point in load.points if point.k]
         if any(p.plan.pp > 1 or NO_COLUMN & dict(p.plan.extra).keys() for p in points):
             continue
-        if points and load.request.max_num_seqs is None:
+        if points and load.request.max_num_seqs == asked.get("max_num_seqs"):
             first = points[0].method  # a row has no column for adaptive verification
             yield asked, {p.k: p for p in points if p.method == first and not p.adaptive}
 
@@ -116,7 +117,7 @@ def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
     rows: list[dict[str, str]] = []
     said: list[Interval] = []
     for asked, points in answers(count, seed):
-        row = {ROW_NAMES[name]: str(value) for name, value in asked.items()}
+        row = {ROW_NAMES.get(name, name): str(value) for name, value in asked.items()}
         for k in {min(points), max(points)}:
             for metric, field in METRICS.items():
                 spec = {"spec_method": points[k].method, "k": str(k), "speedup_metric": metric}
@@ -162,7 +163,7 @@ def test_all_cards_of_llama_server_hold_its_slots(gpus: int) -> None:
            "max_model_len": str(point.plan.max_model_len), "output_tokens": "512",
            "workload": "mixed", "engine_version": str(point.plan.engine_version),
            "kv_cache_dtype": point.plan.kv_cache_dtype or ""}  # fmt: skip
-    row |= {ROW_NAMES[name]: str(value) for name, value in asked.items()}
+    row |= {ROW_NAMES.get(name, name): str(value) for name, value in asked.items()}
     for told in predict([row, row | {"speedup": "1.3"}]):
         assert told["speedup_p50"] == pytest.approx(point.output_tok_s.speedup.p50, rel=AGREE)
 
@@ -178,8 +179,7 @@ def of_json(estimate: dict[str, Any], said: list[float]) -> list[float]:
     metrics = [estimate[name] for name in METRICS.values()]
     gains = [m["speedup"] and [m["speedup"]["p10"], m["speedup"]["p50"]] for m in metrics]
     levels = [[m["baseline"], m["value"]] for m in metrics]
-    parts = zip(gains, levels, strict=True)
-    told = [x for gain, level in parts for x in (*(gain or (None, None)), *level)]
+    told = [x for g, both in zip(gains, levels, strict=True) for x in (*(g or (None, None)), *both)]
     return [own if x is None else x for own, x in zip(said, told, strict=True)]
 
 
@@ -188,8 +188,9 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     request, k, said = check_request(asked), advice.candidate.k, numbers(advice.estimate)
     arm = advice.candidate.method, k, verifies_adaptively(advice.candidate)
     # where TPOT decides, the limit of both runs is that of the best k, which may be left out
-    only = () if request.goal == "tpot" else ({"k": [0, k]},)
-    for vary in ({}, {"concurrency": [request.concurrency]}, *only):
+    for vary in ({}, {"concurrency": [request.concurrency]}, {"k": [0, k]})[
+        : 3 - (request.goal == "tpot")
+    ]:
         load = sweep(request, vary).loads[0]
         point = load.best
         assert point is not None and point.arm == arm
@@ -206,15 +207,13 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     head = why_not(request, f"k={k}").head
     assert ("already recommended" in head) == (advice.decision == "on"), head
     assert arm[2] == (f"k={k} adaptive" in head)
-    names = {"hardware": "hw", "ctx_tokens": "ctx"}
-    options = {names.get(name, name): value for name, value in asked.items()}
+    options = {OPTIONS.get(name, name): value for name, value in asked.items()}
     question = check_fields(LaunchQuestion, options)
-    web = json.loads(bytes(api.recommend(question).body))
-    _, agent = tools.recommend(check_fields(LaunchArguments, options))
-    for told in (web, agent):
+    web = bytes(api.recommend(question).body)
+    for told in (json.loads(web), tools.recommend(check_fields(LaunchArguments, options))[1]):
         assert told["decision"] == advice.decision
         assert of_json(told["estimate"], said) == pytest.approx(said, rel=AGREE)
-    if request.output_spread is request.method is None and request.goal == "balanced":
+    if request.goal == "balanced":
         check_plan(asked, advice.gain.p50)
 
 
@@ -232,11 +231,8 @@ def check_plan(asked: dict[str, Any], gain: float) -> None:
 def check_all_doors(asks: list[dict[str, Any]]) -> None:
     seen = 0
     for asked in asks:
-        try:
-            advice = recommend(check_request(asked), what_if=False)
-        except AdvisorError:
-            continue
-        if advice.candidate is not None:  # something drafts
+        advice = attempt(partial(recommend, check_request(asked), what_if=False))
+        if isinstance(advice, Advice) and advice.candidate is not None:  # something drafts
             seen += 1
             check_doors(asked, advice)
     assert seen > len(asks) / 2

@@ -35,7 +35,7 @@ def state_bytes(model: str) -> float:
         ("vllm", 8, 4, 4),
         ("vllm", None, 3, 3),
         ("vllm", 5, None, 5),
-        ("llama-server", 2, 3, 2),
+        ("llama-server", 2, 3, 3),  # states of all slots lie there from the start
     ],
 )
 @pytest.mark.parametrize("k", [0, 2])

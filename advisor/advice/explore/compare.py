@@ -1,6 +1,7 @@
 """Choices side by side, each its own answer: for one load and why they differ, or over a range."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from math import log
 from typing import Any, Literal, get_args
 
@@ -75,16 +76,13 @@ class LoadComparison(Frozen):
 
     def ahead(self) -> list[tuple[int, int, str]]:
         """(first load, last load, label) of the highest median, joined; `off` where none gains."""
-        spans: list[tuple[int, int, str]] = []
-        for i, load in enumerate(self.loads):
-            scores = [arm.score(i) for arm in self.arms]
-            best = self.arms[scores.index(max(scores))]
-            label = "off" if best.kind == "method" and max(scores) < 1 else best.label
-            if spans and spans[-1][2] == label:
-                spans[-1] = (spans[-1][0], load, label)
-            else:
-                spans.append((load, load, label))
-        return spans
+
+        def label(i: int) -> str:
+            best = max(self.arms, key=lambda arm: arm.score(i))
+            return "off" if best.kind == "method" and best.score(i) < 1 else best.label
+
+        spans = ([*same] for _, same in groupby(range(len(self.loads)), label))
+        return [(self.loads[same[0]], self.loads[same[-1]], label(same[0])) for same in spans]
 
 
 def compare_over(request: Request, names: Sequence[str], least: int) -> LoadComparison:

@@ -77,12 +77,12 @@ def with_users(advice: Advice) -> Advice:
     objective = advice.objective
     if objective is None or advice.facts.own_runs:
         return advice
-    limits = {"max_tpot_ms": objective.max_tpot_ms, "max_ttft_ms": objective.max_ttft_ms}
+    limits = ((name, getattr(objective, name)) for name in ("max_tpot_ms", "max_ttft_ms"))
     plan = advice.candidate
     k = plan.k if plan is not None else 0
     drafts = (k, plan is not None and verifies_adaptively(plan))
     request, _ = pin_choices(advice.request)
-    given = {name: limit for name, limit in limits.items() if limit is not None}
+    given = {name: limit for name, limit in limits if limit is not None}
     arms = {(row.k, row.adaptive): row for row in users_within(request, given, (k,))}
     counts = {
         name: row.sure if row.sure is not None or row.sure_bound == "search" else 0

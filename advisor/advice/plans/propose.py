@@ -97,7 +97,8 @@ def _open_splits(facts: Facts, stages: int) -> tuple[Split, ...]:
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
     able = [tp for tp in range(1, gpus + 1) if divides_heads(facts, tp)]
     sizes = [tp for tp in able if gpus % tp == 0]
-    idle = [tp for tp in reversed(able) if gpus % tp and topology.boards(facts) == 1]
+    apart = topology.boards(facts) == 1 or topology.spans(facts)
+    idle = [tp for tp in reversed(able) if gpus % tp and apart]
     busy = [tp for tp in sizes if gpus // tp <= facts.load]
     only = facts.llm.only_tp
     sizes = [only] if only in sizes else sizes
@@ -272,4 +273,6 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
         named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})
         plan = plan.replace(**{"draft_model": named_apart, "env": (*base.env, *env.items())})
-    return plan if facts.question.max_num_seqs is not None else plan_limits.cap_slots(facts, plan)
+    # what is given stands; slots that memory does not hold are none
+    stands = facts.question.max_num_seqs is not None and not device.reserves(plan)
+    return plan if stands else plan_limits.cap_slots(facts, plan)

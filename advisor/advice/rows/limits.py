@@ -70,6 +70,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     points = _with_caching(asked, points, table, known)
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
     fraction = read_words(table, SHARE_COLUMN, count).numbers(cells.fraction).copy()
+    fraction[known & ~things.engine.among(engines_with("memory_share"))] = np.nan  # takes none
     length = read_words(table, LENGTH_COLUMN, count).numbers(cells.positive).copy()
     reserved = read_words(table, CONTEXT_COLUMN, count).numbers(cells.positive)
     each = reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1)
@@ -157,17 +158,19 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
 
 
 def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
-    """The plan with no more slots and context than memory holds, where rows (N,) state none."""
+    """The plan with no more slots and context than memory holds without drafts, and with them where
+    rows (N,) state none.
+    """
     if shares_context(plan):
         return plan.replace(max_num_seqs=1)  # the others come after it
-    base = limits.cap_slots(facts, memory.without_drafts(plan), tokens, open_)
+    base = limits.cap_slots(facts, memory.without_drafts(plan), tokens)
     fitted = plan.replace(max_num_seqs=base.max_num_seqs)
     if traits(plan.engine).pool == "slots":
-        arms = [limits.cap_slots(facts, arm, tokens, open_) for arm in _with_k(facts, fitted, max)]
+        arms = [limits.cap_slots(facts, arm, tokens) for arm in _with_k(facts, fitted, max)]
         stated: Any = plan.max_model_len
         longest = np.where(open_length, limits.free_length(facts, base, [base, *arms]), stated)
         fitted = fitted.replace(max_model_len=longest)
-    return limits.cap_slots(facts, fitted, tokens, open_)
+    return limits.cap_slots(facts, fitted, tokens, open_ | (traits(plan.engine).pool == "slots"))
 
 
 def _with_caching(

@@ -31,11 +31,14 @@ from advisor.prediction import predict_table
 Columns = Mapping[str, Sequence[Any]]
 Point = tuple[int, float, float, float]  # number of a configuration, and one of its loads
 Answers = list[tuple[str, ...]]
-_ENGINE = ("hardware", "model", "quant", "engine", "engine_version", "gpu_count", "tp")
+_ENGINE = ("hardware", "model", "quant", "engine", "engine_version", "gpu_count", "tp",
+           "max_num_seqs", "max_model_len", "memory_fraction", "kv_cache_dtype")  # fmt: skip
 _LAYOUT = (*_ENGINE, "workload", "thinking", "temperature", "prefix_share", "output_spread", "goal",
            "interconnect")  # fmt: skip
 _LOADS = ("ctx_tokens", "output_tokens", "concurrency")
-_NUMBERS = ("tp", "temperature", "prefix_share", "output_spread")  # of a request, under their names
+# of a request, under their names
+_COUNTS = ("tp", "max_num_seqs", "max_model_len")
+_NUMBERS = (*_COUNTS, "memory_fraction", "temperature", "prefix_share", "output_spread")
 MOST_ROWS = 2**17  # worked out at once
 EACH = 2**8  # rows in all, of which each load is asked
 SIDES = np.array([*product((-1.0, 1.0), repeat=3)])  # directions of a box's corners (8, 3)
@@ -114,8 +117,7 @@ class RowWords:
         gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
         self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
         several = self.asks & self._trait("replicas") & (gpus > tp) & (load > 0)
-        several &= gpus % np.fmax(tp, 1) == 0
-        for name, values in (("concurrency", np.ceil(load * tp / gpus)), ("gpu_count", tp)):
+        for name, values in (("concurrency", np.ceil(load / (gpus // tp))), ("gpu_count", tp)):
             self._write(name, several, [f"{value:g}" for value in values[several].tolist()])
         return self
 
@@ -213,9 +215,9 @@ def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
     """The facts of a configuration's question for one load; None where it is refused."""
     numbers = ((name, cells.not_negative(asked.get(name, ""))) for name in _NUMBERS)
     fields: dict[str, Any] = {name: x for name, x in numbers if not np.isnan(x)}
-    words = ("engine_version", "quant", "interconnect")
+    words = ("engine_version", "quant", "interconnect", "kv_cache_dtype")
+    fields |= {name: int(fields[name]) for name in _COUNTS if name in fields}
     fields |= {name: asked.get(name) or None for name in words} | {
-        "tp": int(fields["tp"]) if "tp" in fields else None,
         "goal": asked["goal"] if asked.get("goal") in get_args(Goal) else "balanced",
         "workload": asked.get("workload") or Request.model_fields["workload"],
         "prefix_share": fields.get("prefix_share", 0.0),

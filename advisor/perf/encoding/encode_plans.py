@@ -122,8 +122,9 @@ def _limits(facts: Facts, plan: Plan, counts: Counts) -> dict[str, object]:
     slots = scaled_value(plan.max_num_seqs)
     # where the memory holds none it is counted as one, and does not limit
     holds = after > 1 or (memory.room(facts, plan, facts.length) or 1.0) >= 1
-    if slots == after and holds and facts.question.max_num_seqs is None:
-        by_slots = graphs_by_slots(plan.engine)
+    stated = facts.question.max_num_seqs or SLOTS_HOLD
+    if slots == after and holds and slots < stated:
+        before, by_slots = min(before, stated), graphs_by_slots(plan.engine)
         slots = max(after, min(before, float(facts.load))) if by_slots else SLOTS_HOLD
     elif traits(plan.engine).pool == "slots":  # slots are reserved at the start
         before = after = SLOTS_HOLD

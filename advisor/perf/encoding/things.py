@@ -140,11 +140,11 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     counted = np.isnan(points.kv_pool_tokens) & np.isfinite(full.k)
     counted &= things.engine.each(lambda name: canonical(name or "") is not None)
     reserved = read_words(columns, LENGTH_COLUMN, count).numbers(cells.positive)
-    slotted = things.engine.holds(gguf_engine)
-    lengths = full.input_tokens + full.output_tokens
-    lengths = np.where(slotted & ~np.isnan(reserved), reserved, lengths)
-    before, after = points.held_base.copy(), points.held_spec.copy()
-    slots = points.max_num_seqs.copy()
+    slotted = things.engine.holds(gguf_engine) & ~np.isnan(reserved)
+    lengths = np.where(slotted, reserved, full.input_tokens + full.output_tokens)
+    kept = (points.held_base, points.held_spec, points.max_num_seqs)
+    before, after, slots = (column.copy() for column in kept)
+    stated = read_words(columns, "max_num_seqs", count).numbers(cells.positive)
     for rows, facts, plan in plans_of(points, full, things, columns, counted, shares):
         for requests, arm in ((before, memory.without_drafts(plan)), (after, plan)):
             fitting = memory.room(facts, arm, lengths[rows])
@@ -154,6 +154,7 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
             open_slots = rows[slots[rows] != after[rows]]
             before[open_slots] = after[open_slots] = SLOTS_HOLD
     full_slots = slots == after  # as many as the memory holds: it is the limit, not the option
+    before = np.where(full_slots & (slots < stated), np.fmin(before, stated), before)
     graphs = things.engine.each(graphs_by_slots)
     most = np.where(graphs, np.fmax(after, np.fmin(before, full.concurrency)), SLOTS_HOLD)
     slots = np.where(full_slots, most, slots)
