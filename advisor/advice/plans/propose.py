@@ -273,6 +273,5 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
         named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})
         plan = plan.replace(**{"draft_model": named_apart, "env": (*base.env, *env.items())})
-    # what is given stands; slots that memory does not hold are none
-    stands = facts.question.max_num_seqs is not None and not device.reserves(plan)
+    stands = facts.question.max_num_seqs is not None and not device.reserves(plan)  # others wait
     return plan if stands else plan_limits.cap_slots(facts, plan)

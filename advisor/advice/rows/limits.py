@@ -158,9 +158,7 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
 
 
 def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
-    """The plan with no more slots and context than memory holds without drafts, and with them where
-    rows (N,) state none.
-    """
+    """The plan with no more slots and context than memory holds, as far as rows (N,) leave open."""
     if shares_context(plan):
         return plan.replace(max_num_seqs=1)  # the others come after it
     base = limits.cap_slots(facts, memory.without_drafts(plan), tokens)
