@@ -87,8 +87,8 @@ def test_odd_numbers_of_gpus_are_not_slower(hardware: str, model: str, few: int,
     assert speed(**asked, gpus=more) >= 0.99 * speed(**asked, gpus=few)
     plan = _ask(**asked, gpus=more).plan
     idle = more - plan.tp * plan.dp * plan.pp
-    words = advice_text(_ask(**asked, gpus=more)).split()
-    assert (f", {idle} idle)" in " ".join(words)) == (idle > 0)
+    text = advice_text(_ask(**asked, gpus=more)).split()
+    assert (f", {idle} idle)" in " ".join(text)) == (idle > 0)
 
 
 def test_no_asked_layout_is_faster() -> None:

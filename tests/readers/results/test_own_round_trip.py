@@ -227,13 +227,6 @@ def test_a_run_says_less_of_a_setting_that_differs_in_one_field(seed: int) -> No
         assert share(*ask(*changed))[0] < most, changed
 
 
-def test_a_release_that_a_run_states_is_read_as_that_of_a_question() -> None:
-    build: dict[str, Any] = {"engine": "llama-server", "engine_version": "b11000"}
-    facts = facts_for_request(check_request({"hardware": "gb10"} | build))
-    run = as_case(case_of(**build), facts, Plan(engine="llama-server", method="mtp", k=2))
-    assert run[0].engine_version == facts.engine_version != "b11000"
-
-
 def test_what_a_launch_states_is_kept_and_nothing_of_its_owner() -> None:
     request = request_of("h100", "vllm", (16, 2048, 512))
     words = (
