@@ -168,8 +168,11 @@ def advise(
         base = base.replace(estimate=judge.estimate_plans(facts, [base.plan])[0])
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    second = ((x, judge.weigh(facts, x.plan, None).findings) for x in beside.layouts[1:3])
-    layouts = (*beside.layouts[:1], *(x for x, findings in second if not decide.vetoes(findings)))
+    layouts = tuple(
+        x
+        for i, x in enumerate(beside.layouts[:3])
+        if not i or not decide.vetoes(judge.weigh(facts, x.plan, None).findings)
+    )
     beside = beside._replace(adaptive=adaptive.late_unless(beside.adaptive, best), layouts=layouts)
     # of the fixed block, which was measured; what choosing among its drafts adds has its own reason
     block = verdict._replace(best=adaptive.of_block(verdict.candidates, verdict.best))

@@ -307,8 +307,8 @@ def replica_gpus(facts: Facts, plan: Plan) -> int:
 
 def replica(facts: Facts, plan: Plan) -> Facts:
     """The facts as one of `dp` replicas sees them: its devices, its share of the requests."""
-    idle = plan.engine in SERVERS and plan.tp * plan.pp * plan.dp < facts.gpus
-    if (plan.dp == 1 and not idle) or pools.attention_groups(plan) > 1:
+    whole = plan.engine not in SERVERS or plan.tp * plan.pp == facts.gpus
+    if (plan.dp == 1 and whole) or pools.attention_groups(plan) > 1:
         return facts
     share = -(-facts.load // plan.dp)
     return facts.replace(concurrency=share, gpus=plan.tp * plan.pp)

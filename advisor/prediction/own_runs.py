@@ -204,8 +204,8 @@ def _with_apart(own: Observations, gap: Floats, made: Kernel) -> Kernel:
     """The kernel with what throughput and TPOT of one run differ by, beyond their noise."""
     i, j = np.nonzero(np.triu((gap[..., WHOLE] > 0) & (gap.sum(axis=-1) == 1)))
     beyond = (own.total[i] - own.total[j]) ** 2 - own.noise[i] ** 2 - own.noise[j] ** 2
-    each = np.maximum(beyond, 0.0) / np.maximum(own.at.sd[i] ** 2 + own.at.sd[j] ** 2, 1e-12)
-    return made._replace(apart=float(each.mean()) if len(each) else 0.0)
+    prior = np.maximum(own.at.sd[i] ** 2 + own.at.sd[j] ** 2, 1e-12)
+    return made._replace(apart=float(np.sum(np.maximum(beyond, 0.0) / prior)) / max(len(i), 1))
 
 
 class Update(NamedTuple):

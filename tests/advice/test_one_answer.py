@@ -211,9 +211,11 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     assert ("already recommended" in head) == (advice.decision == "on"), head
     assert arm[2] == (f"k={k} adaptive" in head)
     options = {OPTIONS.get(name, name): value for name, value in asked.items()}
-    question = check_fields(LaunchQuestion, options)
-    web = bytes(api.recommend(question).body)
-    for told in (json.loads(web), tools.recommend(check_fields(LaunchArguments, options))[1]):
+    agent = tools.recommend(check_fields(LaunchArguments, options))[1]
+    for told in (
+        json.loads(bytes(api.recommend(check_fields(LaunchQuestion, options)).body)),
+        agent,
+    ):
         assert told["decision"] == advice.decision
         assert of_json(told["estimate"], said) == pytest.approx(said, rel=AGREE)
     if request.goal == "balanced":

@@ -95,12 +95,13 @@ def _class_facts(
 ) -> Facts:
     """The facts of one class in the server whose facts are `frame`."""
     fields = ("ctx_tokens", "output_tokens", "workload", "prefix_share", "goal")
-    usual = frame.llm.temperature(work.workload, frame.thinking)
     return frame.replace(
         **{name: getattr(work, name) for name in fields},
         request=mix.request(work, concurrency, **more),
         concurrency=concurrency,
-        temperature=usual if mix.temperature is None else mix.temperature,
+        temperature=frame.temperature
+        if mix.temperature is not None
+        else frame.llm.temperature(work.workload, frame.thinking),
     )
 
 
