@@ -36,8 +36,7 @@ _ENGINE = ("hardware", "model", "quant", "engine", "engine_version", "gpu_count"
 _LAYOUT = (*_ENGINE, "workload", "thinking", "temperature", "prefix_share", "output_spread", "goal",
            "interconnect")  # fmt: skip
 _LOADS = ("ctx_tokens", "output_tokens", "concurrency")
-# of a request, under their names
-_COUNTS = ("tp", "max_num_seqs", "max_model_len")
+_COUNTS = ("tp", "max_num_seqs", "max_model_len")  # of a request, under their names
 _NUMBERS = (*_COUNTS, "memory_fraction", "temperature", "prefix_share", "output_spread")
 MOST_ROWS = 2**17  # worked out at once
 EACH = 2**8  # rows in all, of which each load is asked
