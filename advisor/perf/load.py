@@ -111,7 +111,7 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     sglang = p.is_engine(*engines_with("running")) & (p.state_bytes > 0)
-    each = np.fmax(SGLANG_STATES * p.state_bytes, 1.0)
+    each = np.fmax(np.where(_caching(p, spec), SGLANG_STATES, 1.0) * p.state_bytes, 1.0)
     states = np.maximum(SGLANG_STATE_SHARE * pool / each, SGLANG_FEW)
     limited = sglang & ~np.isnan(states)
     slots_that_fit = np.where(limited, np.fmin(slots_that_fit, states), slots_that_fit)

@@ -45,7 +45,8 @@ SGLANG_STATE_SHARE = sourced(
 SGLANG_STATES = sourced(
     7.5,
     "states a running request",
-    "running batches of 35B and 27B on H200, B200 and B300: output rate times TPOT",
+    "running batches of 35B and 27B on H200, B200 and B300: output rate times TPOT; one without "
+    "the prefix cache (kv_cache_configurator.py, _calculate_mamba_ratio)",
     "derived",
 )
 SGLANG_FEW = sourced(
@@ -277,7 +278,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     if pools.shares_context(plan):  # every slot's own part is there, whoever runs
         held = (free - (plan.max_num_seqs or 1) * (window + state)) / one
     if traits(plan.engine).running and shape.state_mb_per_seq:
-        each = SGLANG_STATES * state / (1 + plan.k)
+        each = (1.0 if plan.prefix_caching is False else SGLANG_STATES) * state / (1 + plan.k)
         held = lesser(held, greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW))
     return held
 

@@ -43,27 +43,10 @@ _UNPACKING = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])
 # Shares of the fp32 rate on NVIDIA, whose listed matrix peaks mix dense, sparse and halved
 # accumulation; of the listed 16-bit peak elsewhere.
 PROMPT_SHARE = sourced(
-    {
-        "sm_60": 1.15,
-        "sm_70": 2.0,
-        "sm_75": 1.75,
-        "sm_80": 6.0,
-        "sm_86": 1.75,
-        "sm_89": 1.75,
-        "sm_90": 2.5,
-        "sm_100": 2.5,
-        "sm_110": 1.1,
-        "sm_120": 2.2,
-        "sm_121": 1.1,
-        "gfx9": 0.46,
-        "gfx11": 0.30,
-        "gfx12": 0.28,
-        "intel": 0.1,
-        "ascend": 0.1,
-        "apple": 0.65,
-        "apple9": 0.65,
-        "unknown": 1.75,
-    },
+    {"sm_60": 1.15, "sm_70": 2.0, "sm_75": 1.75, "sm_80": 6.0, "sm_86": 1.75, "sm_89": 1.75,
+     "sm_90": 2.5, "sm_100": 2.5, "sm_110": 1.1, "sm_120": 2.2, "sm_121": 1.1, "gfx9": 0.46,
+     "gfx11": 0.30, "gfx12": 0.28, "intel": 0.1, "ascend": 0.1, "apple": 0.65, "apple9": 0.65,
+     "unknown": 1.75},
     "share of the fp32 rate (NVIDIA) or of the 16-bit peak",
     "2 x parameters x tokens/s of prompts. 8B Q4: RTX 3080 3,557, RTX 3090 3,865, RTX 4080 5,065, "
     "A100 7,259, H100 10,343, M2 Ultra 1,024, M3 Max 678 "
@@ -73,7 +56,7 @@ PROMPT_SHARE = sourced(
     "Q8_0: GB10 2,275 (benches/dgx-spark.md); 27B: V100 589 (sudo38). T4, B200, Thor and Intel "
     "as their neighbours; an unknown card as the RTX 3090",
     "derived",
-)
+)  # fmt: skip
 PROMPT_MOST = sourced(
     190e12,
     "FLOP/s",

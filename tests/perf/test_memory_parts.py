@@ -101,14 +101,18 @@ def test_requests_beside_those_that_run_share_with_their_states() -> None:
         assert found == pytest.approx(left / one, rel=1e-6)
 
 
-@pytest.mark.parametrize("k", [0, 1, 3])
-def test_sglang_keeps_a_share_of_its_pool_for_states(k: int) -> None:
+@pytest.mark.parametrize(
+    ("k", "caching"), [(0, True), (1, True), (3, True), (0, False), (3, False)]
+)
+def test_sglang_keeps_a_share_of_its_pool_for_states(k: int, caching: bool) -> None:
     known = facts("h200", "fp8", HYBRID)
     assert known.shape is not None
-    free = 4e10
-    held = memory._requests(known, plan("sglang", "mtp" if k else "none", k), known.shape, free, 1)
-    states = memory.SGLANG_STATE_SHARE * free / (memory.SGLANG_STATES * state_bytes(HYBRID))
-    assert held == pytest.approx(max(states, memory.SGLANG_FEW), rel=1e-6)
+    launch = plan("sglang", "mtp" if k else "none", k).replace(prefix_caching=caching)
+    held = memory._requests(known, launch, known.shape, 4e10, 1)
+    # without a prefix cache one state a request, and one more for each draft token
+    share = memory.SGLANG_STATE_SHARE / (memory.SGLANG_STATES if caching else 1.0)
+    states = min(share, 1 / (1 + k)) * 4e10 / state_bytes(HYBRID)
+    assert held == pytest.approx(max(states, memory.SGLANG_FEW), rel=1e-3)
 
 
 def test_a_cache_of_eight_bits_is_half_of_one_of_sixteen() -> None:

@@ -53,20 +53,21 @@ def test_ranges_cover_every_load_without_a_gap() -> None:
 
 
 def crossing_sweep(engine: str) -> Sweep:
-    """A sweep of curves that gain by a third up to 32 requests and lose a tenth above, whatever the
+    """A sweep of curves that gain by a third up to 32 requests and lose a fifth above, whatever the
     model says today.
     """
-    request = Request(hardware="h100", model="qwen3.6-27b", engine=engine)
+    request = Request(hardware="b200", model="qwen3.6-27b", engine=engine)
     found = sweep(request, {"concurrency": [1, 8, 32, 64, 128], "k": [0, 1, 3]})
     answered = []
     for load in found.loads:
         good = load.request.concurrency <= 32
-        best = (1.1, 1.3, 1.5, 0.4) if good else (0.8, 0.9, 1.0, -0.3)
+        best = (1.1, 1.3, 1.5, 0.4) if good else (0.7, 0.8, 0.9, -0.5)
         points = [point for point in load.points if point.k == 0]
         for point in (point for point in load.points if point.k):
             p10, p50, p90, utility = best if point.k == 3 else (0.9, 1.01, 1.1, 0.01)
             gain = Interval(p10=p10, p50=p50, p90=p90)
             change = {"gain": gain, "utility": utility, "forbidden_by": ()}
+            change["decision"] = "on" if good else "off"
             points.append(point.model_copy(update=change))
         change = {"points": tuple(points), "decision": "on" if good else "off"}
         changed = load.model_copy(update=change | {"best_k": 3, "best_method": "mtp"})
