@@ -118,6 +118,13 @@ def test_an_objective_goes_before_the_goal() -> None:
     assert kept.plan.tp != min(times, key=lambda tp: -times[tp])
 
 
+@pytest.mark.parametrize("limit", [{"max_tpot_ms": 40.0}, {"max_tpot_ms": 60.0}])
+def test_no_objective_is_kept_for_those_that_run_alone(limit: dict[str, float]) -> None:
+    """Two replicas of four GPUs keep TPOT with 9 requests each, the other 46 wait a minute."""
+    asked = {"hardware": "h200", "model": "kimi-k2.6", "engine": "sglang", "gpus": 8}
+    assert _ask(**asked, concurrency=64, ctx_tokens=8192, **limit).plan.tp == 8
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_bridges_join_pairs_alone(engine: str) -> None:
     asked = {"hardware": "rtx3090", "model": "qwen3-8b", "gpus": 4, "engine": engine}

@@ -25,13 +25,13 @@ Asked = tuple[Facts, Sequence[Plan]]  # a question, and its plans without specul
 
 
 class Layout(NamedTuple):
-    """One way to split the GPUs: its plan without speculation, objectives that its expected run
-    keeps, its speed for the goal with and without speculation (larger is faster, 0: nothing to
+    """One way to split the GPUs: its plan without speculation, whether its expected run keeps all
+    objectives, its speed for the goal with and without speculation (larger is faster, 0: nothing to
     compare).
     """
 
     plan: Plan
-    met: int = 0
+    met: bool = True
     speed: float = 0.0
     plain: float = 0.0
 
@@ -84,13 +84,13 @@ def runner_up(layouts: Sequence[Layout]) -> str:
     first, met, top, plain = layouts[0]
     same = [(row.plan.tp, row.plan.pp, attention_groups(row.plan)) for row in layouts]
     differs = (i for i, sizes in enumerate(same) if sizes != same[0] or split_mode(first))
-    place = next((i for i in differs if i), 1)  # not the same split with whole experts
-    other, other_met, speed, other_plain = layouts[place]
+    # not the same split with whole experts
+    other, other_met, speed, other_plain = layouts[next((i for i in differs if i), 1)]
     drafts = " without drafts (SD208)" if split_mode(other) == TENSOR and top > plain else ""
     drafts = " with drafts" if split_mode(first) == TENSOR and speed > other_plain else drafts
-    fewer = ", which keeps fewer of the objectives" if other_met < met else ""
-    alike = ", which counts alike" if speed > top and not fewer else ""
-    return f"{layout_words(other)}{drafts}, {whole_percent(speed / top)}{fewer or alike}"
+    misses = ", which misses the objective" if other_met < met else ""
+    alike = ", which counts alike" if speed > top and not misses else ""
+    return f"{layout_words(other)}{drafts}, {whole_percent(speed / top)}{misses or alike}"
 
 
 def layout_words(plan: Plan) -> str:
@@ -159,8 +159,12 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
         value = float(batch.story.baselines[name][row])
         return value * gain if name == "output_tok_s" else value / gain
 
-    limits = {"tpot": facts.question.max_tpot_ms, "ttft": facts.question.max_ttft_ms}
-    met = sum(limit is not None and level(name) <= limit for name, limit in limits.items())
+    tpot, ttft = facts.question.max_tpot_ms, facts.question.max_ttft_ms
+    running = batch.story.terms["requests_verify" if worth else "requests_base"][row]
+    # the TPOT of those that run is no answer to those that wait for a slot
+    waits = tpot is not None and ttft is None and round(running * batches(base)) < facts.load
+    late = (x is not None and level(name) > x for name, x in (("tpot", tpot), ("ttft", ttft)))
+    met = not (waits or any(late))
     name = facts.goal if facts.goal in ("tpot", "ttft") else "output_tok_s"
     plain = float(batch.story.baselines[name][row])
     speed = plain * busy(facts, base) if name == "output_tok_s" else 1e3 / plain
