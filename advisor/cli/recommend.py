@@ -47,38 +47,43 @@ def recommend(form: str, explain: bool, **asked: Any) -> None:
         raise click.UsageError(f"--set needs --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
+    if within := asked.pop("within"):
+        from advisor.advice.explore.within import objectives  # start-up: only where it is asked
+
+        asked |= objectives(within)
+    price = asked.pop("price")
     if form in ("text", "json") and not explain:
-        written = _over_range(asked, form)
+        written = _over_range(asked, price, form)
         if written is not None:
             return write(written)
-    advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
-    advice = advice.replace(settings=settings)
+    advice = _with_objectives(asked, price).replace(settings=settings)
     write(render_form(advice, form, explain))
 
 
-def _over_range(asked: dict[str, Any], form: str) -> str | None:
+def _over_range(asked: dict[str, Any], price: str | None, form: str) -> str | None:
     """The answer for a range of loads; None for one, or where nothing can draft."""
-    limits = {"within", "price"}
-    chosen = policy_for({name: x for name, x in asked.items() if name not in limits})
-    if chosen is None:
+    if (chosen := policy_for(asked)) is None:
         return None
-    from advisor.render.explore import json_out, text  # start-up: only for a range
+    from advisor.advice.explore import within  # start-up: only for a range
+    from advisor.render.explore import json_out, text
 
-    if form == "json":
-        return text_of(json_out.POLICY.json(chosen))
-    return text.policy_text(chosen, paper())
+    if price is not None:
+        chosen = chosen.replace(sweep=within.complete(chosen.sweep, {}, within.rate_of(price)))
+    return (
+        text_of(json_out.POLICY.json(chosen))
+        if form == "json"
+        else text.policy_text(chosen, paper())
+    )
 
 
-def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:
+def _with_objectives(asked: dict[str, Any], price: str | None) -> Advice:
     """The answer with the users within its objectives, and with what tokens cost."""
-    if within is price is asked["max_tpot_ms"] is asked["max_ttft_ms"] is None:
+    if price is asked["max_tpot_ms"] is asked["max_ttft_ms"] is None:
         return advice_for(asked)
-    from advisor.advice.explore import within as limits  # start-up: only with objectives
+    from advisor.advice.explore import within  # start-up: only with objectives
 
-    advice = limits.with_users(advice_for(asked | limits.objectives(within) if within else asked))
-    if price is None or advice.estimate is None:
-        return advice
-    return limits.with_costs(advice, limits.rate_of(price))
+    advice = within.with_users(advice_for(asked))
+    return advice if price is None else within.with_costs(advice, within.rate_of(price))
 
 
 @click.command()

@@ -13,10 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9430, 6190), "advisor": (62000, 38130), "cli": (5200, 3060), "engines": (3920, 2640),
+    "advice": (9440, 6200), "advisor": (62000, 38130), "cli": (5200, 3060), "engines": (3920, 2640),
     "knowledge, lint, domain": (5740, 3870), "lab": (4040, 2620), "other": (120, 70),
-    "perf": (5850, 3170), "prediction, methods": (3630, 2070), "readers": (7730, 5580),
-    "readers/results": (2690, 1600), "render": (4920, 2770), "rules": (8900, 4600),
+    "perf": (5840, 3170), "prediction, methods": (3630, 2070), "readers": (7730, 5580),
+    "readers/results": (2690, 1600), "render": (4930, 2770), "rules": (8900, 4600),
     "tests": (36720, 20570),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,

@@ -202,7 +202,7 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
     goal = GOAL_NAMES[request.goal]
     told = f"{request.ctx_tokens} + {request.output_tokens} tokens, {request.workload}"
     lines += paper.wrap(f"{title(policy.sweep)}; requests of {told}; median gain in {goal}")
-    lines += ["", *_loads_table(policy, paper), ""]
+    lines += ["", *_loads_table(policy, paper), *_costs(policy.sweep), ""]
     regrets = ", ".join(f"{k_text(k)} {100 * lost:.0f} %" for k, lost in ranges.regrets[:4])
     lines += paper.wrap(f"Least regret over these loads (a loss weighs double): {regrets}", "Why: ")
     if ranges.static_k != ranges.regrets[0][0] and not ranges.pays:
@@ -230,9 +230,14 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
 def _loads_table(policy: Policy, paper: Paper) -> list[str]:
     loads = policy.ranges.loads
     step = -(-(len(loads) - 1) // (MOST_ROWS - 1)) or 1
-    rows: list[tuple[str, ...]] = [("requests", "gain", "answer there alone", "lost by this")]
+    rows = [["requests", "gain", "answer there alone", "lost by this"]]
+    swept = {load.request.concurrency: load for load in policy.sweep.loads}
     for load in [*loads[:-1:step], loads[-1]]:
         lost = max(0.0, 1 - load.gain / load.best_gain)
         best = f"{k_text(load.best_k, load.best_adaptive)} ({load.best_gain:.2f}x)"
-        rows.append((str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"))
+        rows.append([str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"])
+        arms = (swept[load.requests].point(k, policy.ranges.method) for k in (load.k, 0))
+        kept = [arm.p_objective for arm in arms if arm is not None and arm.p_objective is not None]
+        rows[-1] += [" (off ".join(f"{100 * p:.0f} %" for p in kept) + ")"] if kept else []
+    rows[0] += ["objective kept"] if len(rows[-1]) > len(rows[0]) else []
     return columns(rows, paper)
