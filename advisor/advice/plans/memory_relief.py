@@ -99,12 +99,13 @@ def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
         quant = largest_quant(facts, plain.replace(engine="llama-server", **one), like=True)
         if quant is not None and not (facts.load > FEW and (quant.bits or 0.0) < FOUR_BITS):
             yield f"--engine llama-server --quant {quant.id}"
-    for count in more_counts(facts.hardware, facts.gpus):
+    for count in more_counts(facts.hardware, facts.question.tp or facts.gpus):
         if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
             continue
         shared = facts.replace(gpus=count, tp=count)
         if memory.bill(shared, plain.replace(tp=count, dp=1, pp=1)).fits:
-            yield f"--gpus {count}"
+            gpus = f"--gpus {count}" if count > facts.gpus else ""
+            yield f"{gpus} --tp {count}".strip() if facts.question.tp else gpus
             break
 
 
