@@ -26,7 +26,6 @@ ENOUGH = 50
 NUMBERS = 4  # every so manyth mutant is a number of a module
 TRIED = "not slow or slow(of='seconds')"  # what takes minutes is not
 FINDINGS = "tests/rulebook/test_findings.py"
-STATED = "tests/package/test_sources.py::test_a_number_is_the_one_that_was_decided"
 
 
 class Room(NamedTuple):
@@ -269,9 +268,9 @@ def living_numbers(folder: Path, room: Room, sample: int, seed: int) -> tuple[in
     """How many numbers of the room were doubled, and those that no test noticed."""
     listed, every = numbers(folder, room), test_files(room)
     chosen = random.Random(seed).sample(listed, min(sample, len(listed)))
-    near = [(one, [STATED, *find_tests(folder, one.path)]) for one in chosen]
-    near = [(one, tests) for one, tests in near if not is_noticed(folder, tests, [one])]
-    alive = find_living(folder, [one for one, _ in near], every)
+    pairs = [(one, find_tests(folder, one.path)) for one in chosen]
+    near = [one for one, tests in pairs if not (tests and is_noticed(folder, tests, [one]))]
+    alive = find_living(folder, near, every)
     if chosen and not alive and is_noticed(folder, every):
         raise LookupError(f"{room.tests}: a test fails in a copy where nothing is changed")
     return len(chosen), [str(one) for one in alive]
