@@ -44,8 +44,7 @@ def printable_lines(text: str) -> str:
     """A text of several lines: line feeds and tabs stay, what cannot be seen becomes an escape."""
     if not _SUSPECT.search(text):
         return text
-    text = _STACKED.sub(r"\1", text.replace("\r\n", "\n"))
-    return _SUSPECT.sub(_escape, text)
+    return _SUSPECT.sub(_escape, _STACKED.sub(r"\1", text.replace("\r\n", "\n")))
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -235,8 +235,7 @@ def _hardware_gap(ident: str, facts: Facts) -> float:
     if entry.get("arch") and entry.get("arch") == facts.hardware.arch:
         return 0.0
     gap = 0.5 if entry.get("vendor") == facts.hardware.vendor else 1.5
-    same_class = entry.get("hardware_class") == facts.hardware.hardware_class
-    return gap if same_class else gap + 0.5
+    return gap if entry.get("hardware_class") == facts.hardware.hardware_class else gap + 0.5
 
 
 def _model_gap(ident: str, facts: Facts) -> float:

@@ -212,5 +212,4 @@ def _mtp_block(
     all_experts = np.fmin(p.experts * p.expert_params, MOST_EXPERTS * p.mtp_params)
     core = p.mtp_params - all_experts
     share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
-    read = (core + all_experts * share) * p.bytes_mtp / bandwidth
-    return ops.beside(read, tokens, core)
+    return ops.beside((core + all_experts * share) * p.bytes_mtp / bandwidth, tokens, core)

@@ -311,5 +311,4 @@ def replica(facts: Facts, plan: Plan) -> Facts:
     whole = plan.engine not in SERVERS or plan.tp * plan.pp == facts.gpus
     if (plan.dp == 1 and whole) or pools.attention_groups(plan) > 1:
         return facts
-    share = -(-facts.load // plan.dp)
-    return facts.replace(concurrency=share, gpus=plan.tp * plan.pp)
+    return facts.replace(concurrency=-(-facts.load // plan.dp), gpus=plan.tp * plan.pp)

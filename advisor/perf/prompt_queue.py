@@ -174,8 +174,7 @@ def burst_calls(of: Sizes, rate: Floats) -> Floats:
     # the rest around its mean, with the variance of a Poisson number about it
     beyond = np.fmax(beyond, LEAST_RATE**3)
     mean = np.fmax(met / beyond, COUNTED + 1.0)
-    calls = calls + beyond * calls_together(of, mean, mean - COUNTED - 1)
-    return np.asarray(calls / rate)
+    return np.asarray((calls + beyond * calls_together(of, mean, mean - COUNTED - 1)) / rate)
 
 
 def prompts(load: L.Load, of: Sizes) -> Prompts:

@@ -158,8 +158,7 @@ def _settings(facts: Facts, goal: Goal, method: Method) -> list[list[Evidence]]:
     """The runs of a method that say something for a goal, each with its metrics, in no order."""
     metrics = (*GOAL_METRICS[goal], "output_tok_s", "ttft")
     wanted = [row for row in facts.evidence if row.metric in metrics]
-    wanted = [row for row in wanted if row.method == method] or wanted
-    return _of_each_setting(by_run(wanted))
+    return _of_each_setting(by_run([row for row in wanted if row.method == method] or wanted))
 
 
 def by_run(rows: Sequence[Evidence]) -> list[list[Evidence]]:

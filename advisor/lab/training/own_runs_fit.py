@@ -113,8 +113,7 @@ def loss(problems: Problems, kernel: Kernel) -> float:
     total[:, range(size), range(size)] += own.noise**2 + own_runs.JITTER
     weights = np.linalg.solve(total, own.total[..., None])[..., 0]
     shift = np.einsum("btm,bm->bt", across.accepted + across.rest * whole, weights)
-    error = np.sqrt((problems.miss - shift) ** 2 + SMOOTH**2)
-    return float((error * problems.weight).sum())
+    return float((np.sqrt((problems.miss - shift) ** 2 + SMOOTH**2) * problems.weight).sum())
 
 
 def fit(rows: OwnRunRows, seed: int = 0) -> Kernel:

@@ -28,10 +28,8 @@ MAX_HEADER = 200
 
 def without_templates(text: str) -> str:
     """Template lines vanish or become comments; expressions inside values are holes."""
-    text = _in_blocks(text)
-    text = _JINJA_LINE.sub(_comment, text)
-    text = _LINE.sub(_comment, text)
-    return _holes(text)
+    text = _JINJA_LINE.sub(_comment, _in_blocks(text))
+    return _holes(_LINE.sub(_comment, text))
 
 
 def _comment(found: re.Match[str]) -> str:
