@@ -102,9 +102,13 @@ def _fill_quant(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     codes = np.select([plain, eight, server, p.is_path("mlx"), gguf], families, default=0)
     family = np.where(p.quant_family > 0, p.quant_family, codes)
     out = {"kv_bytes": _fill_unknown(p.kv_bytes, 2.0)}  # engines default to 16 bit KV
+    # a GGUF of experts in MXFP4 has Q8_0 beside them where the original has 16 bit
+    most = np.where(gguf & (family == P.QUANT_FAMILIES.index("mxfp4")), value("gguf_rest"), np.inf)
     for name in QUANT_NAMES:
-        usual = _table(table("quant_families", name), P.QUANT_FAMILIES, family)
-        out[name] = _fill_unknown(getattr(p, name), usual)
+        own = _fill_unknown(
+            getattr(p, name), _table(table("quant_families", name), P.QUANT_FAMILIES, family)
+        )
+        out[name] = own if name == "quant_bits" else np.fmin(own, most)
     return out
 
 

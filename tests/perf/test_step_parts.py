@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import drafting, imputation, links, physics, prompt_cost, rates, reads
+from advisor.perf import drafting, imputation, links, load, physics, prompt_cost, rates, reads
 from advisor.perf.constants import PROVENANCE, Constants, by_path
 from advisor.perf.encoding import encode_rows
 from tests.perf.rows import DENSE
@@ -655,3 +655,10 @@ def test_a_prompt_passes_the_layer_of_the_models_own_head_once_more(
         for spec in (False, True)
     )
     assert on[0] / off[0] == pytest.approx(1 + layers / p.layers[0])
+
+
+@pytest.mark.parametrize(("engine", "gb"), [("llama.cpp", 12.1), ("vllm", 13.8)])
+def test_a_gguf_of_mxfp4_experts_has_q8_0_beside_them(engine: str, gb: float) -> None:
+    """gpt-oss-20b: GGUF and safetensors as published (ggml-org and openai, 2025-08-05)."""
+    p = point({"model": "gpt-oss-20b", "quant": "mxfp4", "engine": engine})
+    assert load.weight_bytes(p)[0] == pytest.approx(gb * 1e9, rel=0.01)
