@@ -130,7 +130,7 @@ def test_linked_machines_are_joined_only_where_that_is_faster_by_the_estimate(
 
 @pytest.mark.parametrize(
     ("hardware", "link"),
-    [("gb10", "roce"), ("strix-halo", "ethernet"), ("h100", None), ("gh200", None)],
+    [("gb10", "roce"), ("strix-halo", "ethernet"), ("h100", None), ("gh200", "roce")],
 )
 def test_machines_with_one_accelerator_are_linked(hardware: str, link: str | None) -> None:
     two = Request(hardware=hardware, gpus=2)

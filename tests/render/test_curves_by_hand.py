@@ -118,10 +118,25 @@ POLICY = Policy(
     decision="measure", ranges=FIXED, unsure=(16, 64), plan=cases.plan(2), sweep=SWEEP,
     launch=cases.launch(), launch_off=cases.launch(0), findings=(FINDING,),
 )  # fmt: skip
+
+
+def with_points(chance: float | None) -> Sweep:
+    """The sweep with a chance of the objective for drafts, a tenth more without, and no price."""
+    free = {"cost_per_million": None, "kwh_per_million": None}
+    loads = (
+        [p.replace(**free, p_objective=chance and chance + (p.k == 0) / 10) for p in one.points]
+        for one in LOADS
+    )
+    return SWEEP.replace(loads=tuple(one.replace(points=tuple(own))
+                                     for one, own in zip(LOADS, loads, strict=True)))  # fmt: skip
+
+
 POLICIES = {
     "measure": POLICY,
-    "on": POLICY.replace(decision="on", ranges=CHANGED, unsure=(), findings=()),
-    "off": POLICY.replace(decision="off", unsure=(), findings=()),
+    "on": POLICY.replace(
+        decision="on", ranges=CHANGED, unsure=(), findings=(), sweep=with_points(None)
+    ),
+    "off": POLICY.replace(decision="off", unsure=(), findings=(), sweep=with_points(0.6)),
 }
 
 

@@ -142,4 +142,4 @@ def _kernel(theta: Floats) -> Kernel:
     """The reverse of `_vector`, with `narrow` at 1."""
     ends = np.cumsum([4, *map(len, START[5:7])])
     sizes, *fades = (tuple(part.tolist()) for part in np.split(np.exp(theta), ends))
-    return Kernel._make([*sizes, 1.0, *fades])
+    return Kernel._make([*sizes, 1.0, *fades, 0.0])

@@ -91,11 +91,12 @@ def as_case(run: OwnRun, facts: Facts, plan: Plan) -> tuple[Facts, Plan, float]:
     if run.quant is not None:
         stated["quant"] = knowledge.quant(run.quant)
     if run.engine_version or run.engine != plan.engine:
-        known = engines.get(run.engine).resolve_version(run.engine_version).version
-        stated["engine_version"] = known or run.engine_version
+        named = engines.get(run.engine).resolve_version(run.engine_version)
+        stated["engine_version"] = named.version or run.engine_version
     if facts.request is not None:  # the acceptance that is asked with is the question's alone
-        nothing = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
-        stated["request"] = facts.request.replace(**nothing)
+        stated["request"] = facts.request.replace(
+            acceptance=None, acceptance_length=None, acceptance_k=None
+        )
     there = facts.replace(**stated | {"engine": run.engine})
     ran = _plan(run, facts, plan, there)
     share, step = in_step(there, ran)
@@ -104,25 +105,29 @@ def as_case(run: OwnRun, facts: Facts, plan: Plan) -> tuple[Facts, Plan, float]:
 
 def _plan(run: OwnRun, facts: Facts, plan: Plan, there: Facts) -> Plan:
     """The plan of a case with what the run states in its place; `there`: the facts of the run."""
-    stated: dict[str, Any] = {"tp": run.tp} if run.tp else {}
-    stated |= {"k_schedule": ()} | dict(run.plan)
+    stated: dict[str, Any] = (
+        {"k_schedule": ()} | ({"tp": run.tp} if run.tp else {}) | dict(run.plan)
+    )
     stated |= {"engine": run.engine, "engine_version": there.engine_version}
     if there.model is not facts.model or run.method != plan.method:
         picked = drafters.pick(there, run.method, run.model)
         stated = {"draft_model": picked.repository if picked is not None else None} | stated
     ran = plan.replace(**stated | {"method": run.method, "k": run.k})
     ran = ran.replace(**_layout(stated, plan, there.gpus, traits(run.engine).replicas))
-    limits: dict[str, int] = {}
     if plan.max_model_len and "max_model_len" not in stated:
-        limits["max_model_len"] = max(plan.max_model_len, there.length)
+        ran = ran.replace(max_model_len=max(plan.max_model_len, there.length))
     if plan.max_num_seqs and "max_num_seqs" not in stated:
         # of all stages; a run is not taken to have waited where the question does not
         slots = plan.max_num_seqs * plan.pp
         if not _waits(facts, plan):
             slots = max(slots, -(-there.load // ran.dp))
-        room = memory.max_requests(there, ran, there.length) if _pages(ran) else None
-        limits["max_num_seqs"] = min(slots, room or slots)
-    return ran.replace(**limits)
+        room = memory.room(there, ran, there.length) if _pages(ran) else None
+        if room and plan.max_num_seqs * plan.pp * plan.dp < facts.load:
+            # slots of all arms are those of the longest draft
+            here = memory.room(facts, plan.replace(method=run.method, k=run.k), facts.length)
+            room = round(room * min(plan.max_num_seqs / (here or 1.0), 1.0))
+        ran = ran.replace(max_num_seqs=slots if room is None else min(slots, max(int(room), 1)))
+    return ran
 
 
 def _layout(stated: Mapping[str, Any], plan: Plan, gpus: int, replicas: bool) -> dict[str, int]:
