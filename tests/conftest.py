@@ -40,7 +40,8 @@ SECONDS = {
     "test_launch", "test_llama_server_grid", "test_plan", "test_plain_install", "test_calibrate",
     "test_own_round_trip", "test_metamorphic", "test_bench_run", "test_addresses", "test_compare",
     "test_render_grid", "test_what_if", "test_one_answer", "test_k_ranges", "test_lines",
-    "test_physical_bounds", "test_files", "test_published_layouts",
+    "test_physical_bounds", "test_files", "test_published_layouts", "test_layouts", "test_receipts",
+    "test_first_screen", "test_machines", "test_reasons", "test_recommend_consistency",
 }  # fmt: skip
 
 
