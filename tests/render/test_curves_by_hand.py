@@ -124,7 +124,11 @@ def with_points(chance: float | None) -> Sweep:
     """The sweep with a chance of the objective for drafts, a tenth more without, and no price."""
     free = {"cost_per_million": None, "kwh_per_million": None}
     loads = (
-        [p.replace(**free, p_objective=chance and chance + (p.k == 0) / 10) for p in one.points]
+        [
+            p.replace(**free, p_objective=chance and chance + (p.k == 0) / 10)
+            for p in one.points
+            if p.k < 2 or one.best_k == 2
+        ]
         for one in LOADS
     )
     return SWEEP.replace(loads=tuple(one.replace(points=tuple(own))

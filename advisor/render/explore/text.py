@@ -199,9 +199,11 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
         heading(line, colour)
         for line in paper.wrap(f"Speculative decoding {word} for {asked}{tail}")
     ]
-    goal = GOAL_NAMES[request.goal]
-    told = f"{request.ctx_tokens} + {request.output_tokens} tokens, {request.workload}"
-    lines += paper.wrap(f"{title(policy.sweep)}; requests of {told}; median gain in {goal}")
+    told = (
+        f"{request.ctx_tokens} + {request.output_tokens} tokens, {request.workload}; "
+        f"median gain in {GOAL_NAMES[request.goal]}"
+    )
+    lines += paper.wrap(f"{title(policy.sweep)}; requests of {told}")
     lines += ["", *_loads_table(policy, paper), *_costs(policy.sweep), ""]
     regrets = ", ".join(f"{k_text(k)} {100 * lost:.0f} %" for k, lost in ranges.regrets[:4])
     lines += paper.wrap(f"Least regret over these loads (a loss weighs double): {regrets}", "Why: ")
@@ -222,8 +224,10 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
         spot += f" to measure it; meanwhile the same without {', '.join(own)}"
     lines += [heading(line) for line in paper.wrap(f"Run{spot}")]
     lines += pack_launch(off if policy.decision == "off" else run, paper.width)
-    span = f"{loads[0].requests}..{loads[-1].requests}"
-    lines += paper.wrap(f"All loads and k: advisor sweep --vary concurrency={span}")
+    lines += paper.wrap(
+        "All loads and k: advisor sweep --vary "
+        f"concurrency={loads[0].requests}..{loads[-1].requests}"
+    )
     return paper.text(lines)
 
 
@@ -236,8 +240,10 @@ def _loads_table(policy: Policy, paper: Paper) -> list[str]:
         lost = max(0.0, 1 - load.gain / load.best_gain)
         best = f"{k_text(load.best_k, load.best_adaptive)} ({load.best_gain:.2f}x)"
         rows.append([str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"])
-        arms = (swept[load.requests].point(k, policy.ranges.method) for k in (load.k, 0))
+        at = swept[load.requests]  # whose launch drafts nothing where its k cannot run
+        arms = (at.point(load.k, policy.ranges.method) or at.point(0), at.point(0))
         kept = [arm.p_objective for arm in arms if arm is not None and arm.p_objective is not None]
-        rows[-1] += [" (off ".join(f"{100 * p:.0f} %" for p in kept) + ")"] if kept else []
+        if len(kept) == len(arms):
+            rows[-1].append(f"{100 * kept[0]:.0f} % (off {100 * kept[1]:.0f} %)")
     rows[0] += ["objective kept"] if len(rows[-1]) > len(rows[0]) else []
     return columns(rows, paper)
