@@ -72,7 +72,7 @@ def _check_rows(
             continue
         found = DECLARED.get(row.code) or load_row(row)
         met = affects(found.defect, case) if found.unsure else True
-        if met is False or (met is None and found.unsure == "silent"):
+        if met is False or (met is None and found.unsure == "silent" and release(case) is None):
             continue
         for said in found.check(case):
             if isinstance(said, Lacking):
@@ -174,6 +174,8 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
     severity, message = hit.severity or usual or found.severity, hit.message
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
+    if unsure and documented and release(case) is not None:
+        severity, message = "info", f"{message} (last reported on {documented.until}; no known fix)"
     row, pinned = hit.row or {}, not found.versioned or is_version_pinned(case)
     met = within(case, documented.since, documented.until) if documented and not pinned else None
     unnamed = release(case) is None and catalogue_speaks(case)

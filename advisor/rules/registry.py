@@ -218,13 +218,15 @@ def names(words: Names) -> tuple[str, ...]:
 
 class Defect(NamedTuple):
     """A documented defect of some releases: since and until are inclusive. `until` is the last one
-    with a report, None where every later one is affected; a fix is named in the row's `fixed_in`.
+    with a report, None where every later one is affected; a fix is named in the row's `fixed_in`,
+    and `open` says that none is known though the report was read again later.
     """
 
     id: str
     since: str | None
     until: str | None
     note: str
+    open: bool
     sources: tuple[str, ...]
     conflicts: tuple[str, ...]
 
@@ -242,8 +244,10 @@ class Defect(NamedTuple):
 def get_defect(name: str) -> Defect:
     """Return a known defect of an engine. Raises KeyError for a name that is not in the data."""
     row = table("defects")[name]
-    listed = tuple(row["sources"]), tuple(row.get("conflicts", ()))
-    return Defect(name, row.get("since"), row.get("until"), row.get("note", ""), *listed)
+    return Defect(
+        name, row.get("since"), row.get("until"), row.get("note", ""), "open" in row,
+        tuple(row["sources"]), tuple(row.get("conflicts", ())),
+    )  # fmt: skip
 
 
 def rule_modules() -> tuple[str, ...]:

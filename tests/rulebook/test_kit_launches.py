@@ -151,7 +151,7 @@ def test_a_release_lies_between_two() -> None:
 
 def test_affected_releases_in_words() -> None:
     def words(since: str | None, until: str | None) -> str:
-        return registry.Defect("x", since, until, "", (), ()).versions
+        return registry.Defect("x", since, until, "", False, (), ()).versions
 
     assert words("0.1", "0.2") == "0.1 to 0.2" and words("0.1", "0.1") == "0.1"
     assert words("0.1", None) == "0.1 and later (no fixed release known)"

@@ -25,11 +25,13 @@ _NEVER = 60  # options asked for; more belong to no launch that a person wrote
 
 
 def affects(name: str, case: Case) -> bool | None:
-    """Whether the case's release is among the affected ones; None where it is not known and can be
-    one of them. Raises KeyError for a defect that is not in the data.
+    """Whether the case's release is among the affected ones; None where it can be one of them: it
+    is not known, or came after the last one with a report of a defect that no fix is known of.
+    Raises KeyError for a defect that is not in the data.
     """
     documented = get_defect(name)
-    return within(case, documented.since, documented.until)
+    later = documented.open and between(release(case), None, documented.until) is False
+    return None if later else within(case, documented.since, documented.until)
 
 
 def within(case: Case, since: str | None, until: str | None) -> bool | None:

@@ -34,7 +34,10 @@ def mtp_gdn_illegal_access(case: Case) -> Hits:
     )
 
 
-@rule("SD202", "warning", "vllm", defect="vllm-mtp-prefix-caching-accuracy", at=(CACHING, "spec"))
+@rule(
+    "SD202", "warning", "vllm", defect="vllm-mtp-prefix-caching-accuracy", unsure="warning",
+    at=(CACHING, "spec"),
+)  # fmt: skip
 @when(methods="mtp", parts="hybrid")
 def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
@@ -47,9 +50,6 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     caching, how = prefix_caching_on(case), " (on by default from vLLM 0.26.0 on)"
     if caching is False:
         return
-    unfixed = "fixes #43650, #48375 and #47861 were in flight"
-    if (affected := affects("vllm-mtp-prefix-caching-accuracy", case)) is False:
-        unfixed = "no release with the fix is known"
     agent = case.facts.workload == "agent"
     tools = agent or case.plan.tool_call_parser
     if case.open_value(CACHING):
@@ -59,11 +59,11 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     what = (
         "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."
     )
-    risky = (case.plan.k >= 2 or agent) and affected is not False and caching
+    risky = (case.plan.k >= 2 or agent) and caching
     yield Hit(
         f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
         f"{version_label(case)}: answers on cache hits "
-        f"can be wrong{' and tool calls can leak as text' if tools else ''}; {unfixed}",
+        f"can be wrong{' and tool calls can leak as text' if tools else ''}",
         severity="warning" if risky else "info",
         fix=caching_off_fix(case, what),
     )
