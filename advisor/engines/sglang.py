@@ -46,11 +46,15 @@ METHODS |= {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
 UNMODELLED = ("UNO",)  # the server knows it, this program does not
 # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
 BLOCKS = ("ngram", "dflash")
+# with topk 1 the steps count, whatever --speculative-num-draft-tokens says (0.5.9 to 0.5.23
+# server_args.py, arg_groups/speculative_hook.py: _handle_eagle_family)
+CHAINS = (*HEADS, "draft_model")
 # its draft tokens, bonus token excluded: other sizes than the checkpoint's are refused as a number
 # of tokens to verify (0.5.23 arg_groups/speculative_hook.py)
 BLOCK = "--speculative-dspark-block-size"
-# k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
-AUTO_OWN_MTP, AUTO_OTHER = 3, 7
+# k of the server's own choice: steps 3, topk 1, tokens 4; of EAGLE on Llama and Grok 5, 4, 8
+# (0.5.9 to 0.5.23 auto_choose_speculative_params); of a block drafter its config.json says it
+AUTO, AUTO_TREE, TREES = 3, 7, lazy_re(r"(?i)llama(?!-?4)|vicuna|grok")
 
 
 class SglangAdapter(Adapter):
@@ -104,10 +108,10 @@ class SglangAdapter(Adapter):
         if method is None and "${" not in word:
             # NONE, a plugin's own, or one that is not there: nothing that is judged
             if word.upper() == "NONE":
-                _take(extra, ALGORITHM)
+                drop(extra, ALGORITHM)
             return
         draft = _take(extra, DRAFT)
-        _take(extra, ALGORITHM)
+        drop(extra, ALGORITHM)
         if method is None or (
             method == "eagle" and own_mtp(model) and (draft is None or draft == model)
         ):
@@ -116,30 +120,31 @@ class SglangAdapter(Adapter):
         nouns["draft_model"] = draft
         if word.upper() not in METHODS:
             extra.append((ALGORITHM, word))
-        nouns["k"] = self._read_k(extra, method, own_mtp(model))
+        nouns["k"] = self._read_k(extra, method, model)
         if env.get(SPEC_V2) == "1" and self.needs_spec_v2(launch.engine_version):
             del env[SPEC_V2]
 
-    def _read_k(self, extra: Extras, method: str, own_mtp: bool) -> int:
+    def _read_k(self, extra: Extras, method: str, model: str) -> int:
         """Draft tokens beyond the bonus token; steps and topk that say more stay."""
         block = depth(last(extra, BLOCK))
         if method == "dspark" and block is not None:
-            _take(extra, BLOCK)
+            drop(extra, BLOCK)
             return block
         steps, topk, tokens = (depth(last(extra, name)) for name in (STEPS, TOPK, TOKENS))
-        if tokens is not None:
-            k = max(tokens - 1, 0)
-        elif steps is not None:
+        chain = method in CHAINS and (topk or 1) == 1  # the server sets tokens to steps + 1
+        if steps is not None and (chain or tokens is None):
             k = steps
+        elif tokens is not None:
+            k = max(tokens - 1, 0)
+        elif method == "ngram":
+            return 0
         else:
-            return 0 if method == "ngram" else AUTO_OWN_MTP if own_mtp else AUTO_OTHER
-        if method == "ngram":
-            if tokens is not None:
-                _take(extra, TOKENS)
-            return k
-        if tokens is not None and (topk or 1) == 1 and (steps is None or steps == k):
-            for name in (STEPS, TOPK, TOKENS):
-                _take(extra, name)
+            tree = TREES.search(model) if method in ("eagle", "eagle3") else method not in CHAINS
+            return AUTO_TREE if tree else AUTO
+        if tokens is not None and method == "ngram":
+            drop(extra, TOKENS)
+        elif tokens is not None and (topk or 1) == 1 and steps in (None, k):
+            drop(extra, STEPS, TOPK, TOKENS)
         return k
 
     # ------------------------------------------------------------ writing
@@ -187,7 +192,8 @@ class SglangAdapter(Adapter):
         if plan.async_scheduling is False:
             rows.append((NO_OVERLAP, None))
         if plan.mamba_strategy is not None:
-            name = next((n for n in STRATEGIES if self._usable(n, version)), None)
+            options = (self.catalogue.option(one, version) for one in STRATEGIES)
+            name = next((one.name for one in options if one and not one.removed), None)
             if name is None:
                 raise AdvisorError(f"sglang {version} has no option for the mamba strategy")
             rows.append((name, plan.mamba_strategy))
@@ -218,18 +224,13 @@ class SglangAdapter(Adapter):
             raise self.lacks(f"path for the method '{method}'", since, version)
         return ALGORITHMS[method]
 
-    def _usable(self, name: str, version: str | None) -> bool:
-        option = self.catalogue.option(name, version)
-        return option is not None and not option.removed
-
     def _write_model(self, model: str) -> tuple[Flag, ...]:
         return (flag_of("--model-path", model),)
 
 
 def _take(extra: Extras, name: str) -> str | None:
     value = last(extra, name)
-    if value is not None:
-        drop(extra, name)
+    drop(extra, name)
     return value
 
 
