@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     Prices = Mapping[tuple[Request, Plan], Answered]
 
 _FIELDS = (
-    *("method", "k", "k_schedule", "prefix_caching", "max_num_seqs", "max_num_batched_tokens"),
-    "kv_cache_dtype",
+    *("tp", "pp", "dp", "method", "k", "k_schedule", "prefix_caching", "max_num_seqs"),
+    *("max_num_batched_tokens", "kv_cache_dtype"),
 )
 
 _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
@@ -152,10 +152,13 @@ def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, 
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     """What differs in what matters; a field that is left to the engine is no change."""
-    pairs = [(name, getattr(present, name), getattr(wanted, name)) for name in _FIELDS]
-    found = [(name, old, new) for name, old, new in pairs if old != new]
-    found = [row for row in found if row[0] in ("method", "k") or row[2] not in (None, ())]
-    found = [row for row in found if row[0] != "k" or wanted.method != "none"]
+    found: list[tuple[str, Any, Any]] = [
+        (name, old, new)
+        for name in _FIELDS
+        if (old := getattr(present, name)) != (new := getattr(wanted, name))
+        if name in ("method", "k") or new not in (None, ())
+        if name != "k" or wanted.method != "none"
+    ]
     if without_graphs(present) and not without_graphs(wanted):
         found.append(("cuda_graphs", False, True))
     return tuple(found)

@@ -56,8 +56,11 @@ class Change(NamedTuple):
             return [f"{head}; {self.why}"]
         if not self.fields:
             return [f"{head}; nothing to change here"]
+        replicas = any(name == "dp" for name, _, _ in self.fields)
         said = ", ".join(
-            f"{name} {_value_text(old)} -> {_value_text(new)}" for name, old, new in self.fields
+            f"{name} {_value_text(old)} -> {_value_text(new)}"
+            + (" per replica" if replicas and name in _OF_A_REPLICA else "")
+            for name, old, new in self.fields
         )
         gains = ", ".join(speed_text(*one) for one in self.ratios if f"{one[1]:.2f}" != "1.00")
         than = f"{gains or 'no other speed'} than the current file"
@@ -76,6 +79,7 @@ class Change(NamedTuple):
         }
 
 
+_OF_A_REPLICA = ("max_num_seqs", "max_num_batched_tokens")
 _METRICS = {"output_tok_s": "output tok/s", "tpot": "TPOT", "ttft": "TTFT"}
 
 
