@@ -97,8 +97,7 @@ def _vllm(doc: Document) -> BenchmarkRun:
     k = max(map(len, rows), default=0)
     acceptance = _acceptance_of_lines(steps, drafted, accepted, rows)
     figures: dict[str, Any] = {"k": k or None} | start_of(doc.text)
-    speeds = _VLLM_SPEED.findall(doc.text)
-    figures |= _speeds(speeds, "means of the printed windows of about 10 s")
+    figures |= _speeds(_VLLM_SPEED.findall(doc.text), "means of the printed windows of about 10 s")
     return _run(doc, VLLM, engine="vllm", acceptance=acceptance, **figures)
 
 

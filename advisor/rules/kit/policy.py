@@ -65,6 +65,11 @@ def streams(case: Case) -> int | None:
     return None if asked is None else -(-asked // max(1, case.plan.dp))
 
 
+def each_replica(case: Case) -> str:
+    """What follows a number of requests that is the share of one replica; "" where it is all."""
+    return f" of each of the {case.plan.dp} replicas" if case.plan.dp > 1 else ""
+
+
 def concurrent_requests(case: Case) -> int | None:
     """Requests that have a slot in a replica; None where the load is not known."""
     asked = streams(case)

@@ -203,8 +203,7 @@ def words(case: Case, found: Flag, known: Catalogue, config: str, key: str, valu
     # names that vLLM's factory registers; a module or an image of one's own brings others
     other = key == "kv_connector" and isinstance(value, str) and value not in CONNECTORS
     if other and nearest(value, CONNECTORS) and "module_path" not in (found.value or ""):
-        ours = case.launch.fork is None
-        yield not_a_choice(case, found, key, value, CONNECTORS, everywhere=ours)
+        yield not_a_choice(case, found, key, value, CONNECTORS, everywhere=not case.launch.fork)
     if isinstance(value, dict) and (inner := PARTS.get(key)) is not None:
         yield from fields_of(case, found, key, inner, value)
     choices = tuple(str(choice) for choice in row.get("choices") or ())

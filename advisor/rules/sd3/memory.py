@@ -5,7 +5,14 @@ from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import fp8_kv, is_gguf
 from advisor.rules.kit.fixes import add_fix, set_fix
-from advisor.rules.kit.policy import bill, demand_tokens, leaves_no_pool, streams, unknown_sizes
+from advisor.rules.kit.policy import (
+    bill,
+    demand_tokens,
+    each_replica,
+    leaves_no_pool,
+    streams,
+    unknown_sizes,
+)
 
 _CARDS = (1, 2, 4, 8, 16)
 _LOWER_FIRST = {
@@ -100,7 +107,7 @@ def kv_pool_too_small(case: Case) -> Hits:
     lost = f" (MTP took {found.kv_tokens_lost:,} of it)" if found.kv_tokens_lost else ""
     yield Hit(
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
-        f"requests of {each:,} tokens need {demand:,}: {run}",
+        f"requests of {each:,} tokens{each_replica(case)} need {demand:,}: {run}",
         flag=case.flag(
             "--gpu-memory-utilization", "--mem-fraction-static", "--ctx-size", "--kv-cache-dtype"
         ),

@@ -5,7 +5,7 @@ from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer, is_gguf, is_hybrid, k_words
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
-from advisor.rules.kit.policy import bill, streams
+from advisor.rules.kit.policy import bill, each_replica, streams
 from advisor.rules.kit.releases import within
 
 MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong place
@@ -28,6 +28,7 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
     slots, blocks, place = case.plan.max_num_seqs, _blocks(case), case.flag("--max-num-seqs")
     if not is_hybrid(case):
         return
+    most = MANY if blocks is None else max(1, blocks // 8 * 8 or blocks)  # sure of their states
     # the context, as told or the model's own
     least, length = number("memory", "mamba_blocks_context_tokens"), case.plan.max_model_len
     long = not case.open_value("--max-model-len") if length is None else length >= least
@@ -35,10 +36,9 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
         # larger batches run without graphs where the default is larger, and were seen to start
         if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
             return
-        room = f"the memory holds states for about {blocks}"
-        if blocks is None:
-            room = "at a long context it can have fewer"
-        hw = case.facts.hardware
+        rare = "at a long context it can have fewer"
+        room = rare if blocks is None else f"the memory holds states for about {blocks}"
+        wanted, hw = min(streams(case) or 32, most), case.facts.hardware
         memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else 0.0
         large = memory >= number("memory", "vllm_large_device_gb")
         name = "vllm_default_slots_large" if large else "vllm_default_slots"
@@ -53,18 +53,18 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
                 case,
                 case.flag("--max-model-len") or case.spec_flag(),
                 "--max-num-seqs",
-                str(case.facts.concurrency or 32),
-                "Set --max-num-seqs to the concurrency that you serve, for example 32.",
+                str(wanted),
+                f"Set --max-num-seqs to the concurrency that you serve, as far as memory allows: "
+                f"{wanted}.",
             ),
         )
     elif slots is not None and blocks is not None and blocks < slots:
-        fewer = blocks // 8 * 8 if blocks >= 8 else max(1, blocks)
-        what = f"Set --max-num-seqs to {fewer} or less, lower --max-model-len, or give more memory."
+        what = f"Set --max-num-seqs to {most} or less, lower --max-model-len, or give more memory."
         yield Hit(
             f"--max-num-seqs {slots} exceeds the {blocks} or so sequences that the memory holds "
             f"states for ({1 + case.plan.k} state block{'s' if case.plan.k else ''} each)",
             flag=place,
-            fix=set_fix(case, place, str(fewer), what),
+            fix=set_fix(case, place, str(most), what),
         )
 
 
@@ -92,10 +92,11 @@ def slots_far_from_load(case: Case) -> Hits:
     reserves = case.plan.method != "none" or is_gguf(case)
     if slots is None or running is None:
         return
+    load = f"{running} concurrent request{'s' if running != 1 else ''}{each_replica(case)}"
     if slots < running:
         what = f"Set at least {running} slots, as far as memory allows."
         yield Hit(
-            f"{slots} slot{'s' if slots != 1 else ''} for {running} concurrent requests: "
+            f"{slots} slot{'s' if slots != 1 else ''} for {load}: "
             f"{running - slots} {'is' if running - slots == 1 else 'are'} always queued",
             flag=place,
             severity="warning",
@@ -104,8 +105,7 @@ def slots_far_from_load(case: Case) -> Hits:
     elif reserves and slots > running * number("memory", "seqs_over_concurrency"):
         fits = max(4, 2 * running)
         yield Hit(
-            f"{slots} slots for {running} concurrent request{'s' if running != 1 else ''} reserve "
-            "memory that is never used",
+            f"{slots} slots for {load} reserve memory that is never used",
             flag=place,
             fix=set_fix(case, place, str(fits), f"Set about {fits} slots."),
         )

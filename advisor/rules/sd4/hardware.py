@@ -12,6 +12,7 @@ from advisor.rules.kit.case import fp8_kv, rows
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
+    each_replica,
     first_match,
     is_sparse_moe,
     matches,
@@ -175,7 +176,8 @@ def long_context_prefill(case: Case) -> Hits:
         )
         return
     yield Hit(
-        f"{running} concurrent prompts of {ctx:,} tokens on {case.hardware_name}: such a load is "
+        f"{running} concurrent prompts of {ctx:,} tokens{each_replica(case)} on "
+        f"{case.hardware_name}: such a load is "
         f"{'' if near == 1 else 'close to '}a documented loss for throughput and TPOT ({whose})",
         flag=case.spec_flag(),
         fix="Switch speculation off for this load, or give long prompts their own server; "

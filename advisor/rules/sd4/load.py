@@ -10,6 +10,7 @@ from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     GRAPHS,
     concurrent_requests,
+    each_replica,
     first_match,
     graphs_end,
     regime,
@@ -123,9 +124,9 @@ def saturated_server(case: Case) -> Hits:
     )
     if running is not None and (running > limit if unified else running >= limit):
         yield Hit(
-            f"{running} streams on {case.hardware_name}: documented losses of saturated servers "
-            "(35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and 0.41x "
-            "(H20, SGLang))",
+            f"{running} streams{each_replica(case)} on {case.hardware_name}: documented losses of "
+            "saturated servers (35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x "
+            "(RTX 5090) and 0.41x (H20, SGLang))",
             flag=case.flag("--max-num-seqs"),
             severity="info" if hw is None else None,
             fix="Measure this load on and off; use k=1, or a k schedule that ends in 0 where the "
@@ -184,15 +185,15 @@ def step_beyond_graphs(case: Case) -> Hits:
         return
     # fewer draft tokens leave room for more requests, so each k has a batch of its own
     lower = range(min(case.plan.k - 1, DEEPEST_K), 0, -1)
-    fitting = (k for k in lower if (running_requests(case, k) or batch) * (k + 1) <= largest)
-    fits = next(fitting, 0)
+    fits = next((k for k in lower if (running_requests(case, k) or batch) * (k + 1) <= largest), 0)
     advice = f"Draft {fits} or fewer" if fits else "Measure this load on and off"
     room = min(streams(case) or 0, case.plan.max_num_seqs or batch + 1)
     held = " that the KV pool holds" if batch < room else ""
     what = f"{advice}, or raise {GRAPHS} above {tokens} (costs memory)."
     yield Hit(
-        f"{batch} requests{held} with k={case.plan.k} make steps of {tokens} tokens; CUDA graphs "
-        f"end at {largest}" + (", and so do those of baseline steps" if batch > largest else ""),
+        f"{batch} requests{held}{each_replica(case)} with k={case.plan.k} make steps of {tokens} "
+        f"tokens; CUDA graphs end at {largest}"
+        + (", and so do those of baseline steps" if batch > largest else ""),
         flag=case.k_flag(),
         fix=k_fix(case, fits, what),
         conflicts=(
