@@ -120,9 +120,8 @@ def _own_drafter(one: CheckedLaunch) -> str:
     if one.plan.method in ("none", "mtp"):
         return ""
     expected = drafting_estimate(one)
-    if expected is None or expected.output_tok_s.speedup.p50 <= 1:
+    if expected is None or (told := expected.output_tok_s.speedup).p50 <= 1:
         return ""
-    told = expected.output_tok_s.speedup
     return (
         f"no other is known for this model, and {one.plan.method} is expected to give "
         f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f}) output tok/s against none"
@@ -146,8 +145,8 @@ def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, 
         "output_tokens": facts.output_tokens,
         "workload": facts.workload,
     }
-    known = {name: value for name, value in asked.items() if value is not None}
-    return Request(**known), one.plan.replace(port=None)
+    request = Request(**{name: value for name, value in asked.items() if value is not None})
+    return request, one.plan.replace(port=None)
 
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:

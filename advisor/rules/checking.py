@@ -178,8 +178,7 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
         severity, message = "info", f"{message} (last reported on {documented.until}; no known fix)"
     row, pinned = hit.row or {}, not found.versioned or is_version_pinned(case)
     met = within(case, documented.since, documented.until) if documented and not pinned else None
-    unnamed = release(case) is None and catalogue_speaks(case)
-    if not pinned and not (met and unnamed):
+    if not pinned and not (met and release(case) is None and catalogue_speaks(case)):
         if hit.slip or (hit.everywhere and catalogue_speaks(case)):
             message += _assumption(case)
         else:

@@ -25,6 +25,7 @@ from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is
 from advisor.perf.regimes.setting import matches as fits
 from advisor.perf.sizes.device import without_graphs
 from advisor.rules.kit.case import integer, is_hybrid, number, rows
+from advisor.rules.registry import Lacking
 
 GRAPHS = "--max-cudagraph-capture-size"
 GRAPHLESS = ("apple", "intel", "huawei")
@@ -44,8 +45,8 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
     model, model_arch (lists of names); sparse_moe, unified (booleans); concurrency, ctx_tokens, k,
     total_params_b (closed ranges [low, high], null = open).
     """
-    drafts = case.plan.k or "k" not in row  # where nothing is drafted no range of k holds
-    return bool(drafts and fits(row, setting_of(case)))
+    # where nothing is drafted no range of k holds
+    return bool((case.plan.k or "k" not in row) and fits(row, setting_of(case)))
 
 
 def first_match(case: Case, name: str) -> Mapping[str, Any] | None:
@@ -97,12 +98,13 @@ def leaves_no_pool(found: MemoryBill) -> bool:
     return found.available_gib is not None and fixed > found.available_gib
 
 
-def unknown_sizes(case: Case) -> tuple[str, ...]:
-    """The options of memory whose value only a variable knows, or no server takes."""
+def unknown_sizes(case: Case) -> tuple[Lacking, ...]:
+    """The options of memory whose value only a variable knows, or no server takes: no bill then."""
     wrong = engines.get(case.plan.engine).not_taken(case.launch, case.plan)
     if not wrong and not any(found.unresolved for found in case.launch.flags):
         return ()
-    return tuple(name for name in _SIZES if name in wrong or case.open_value(name))
+    names = tuple(name for name in _SIZES if name in wrong or case.open_value(name))
+    return (Lacking(names),) if names else ()
 
 
 def bill(case: Case) -> MemoryBill | None:

@@ -170,8 +170,7 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
         return bad_devices(case, var, value)
     if var.name in VALUES or var.name in NUMBERS:
         return bad_word(case, var, value)
-    row = catalogue(case).env(var.name, catalogued_version(case)) or {}
-    kind = str(row.get("type", ""))
+    kind = str((catalogue(case).env(var.name, catalogued_version(case)) or {}).get("type", ""))
     words = LEVELS if var.name == "VLLM_LOGGING_LEVEL" else tuple(_LITERAL.findall(kind))
     if words and (kind.startswith("Literal") or words is LEVELS):
         if not value or value.lower() in {word.lower() for word in words}:

@@ -18,7 +18,7 @@ from advisor.rules.kit.models import (
     unusable_head,
     vocabulary,
 )
-from advisor.rules.kit.releases import asked_release, release, version_label
+from advisor.rules.kit.releases import asked_release, between, release, version_label
 
 SPLIT = table("compatibility")["split_mtp_publishers"]
 FAMILIES = table("compatibility")["no_mtp_families"]
@@ -28,13 +28,20 @@ UNUSABLE = (
 )
 ENGINE_NAMES = {"llama-server": "llama.cpp"}
 OPTION = "--trust-remote-code"
-# what a checkpoint's name says of its format, and what --quantization asks for
-NAMED = (("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq"))
+# what a checkpoint's name says of its format, what the catalogue does where the name is silent, and
+# what --quantization asks for
+NAMED = (
+    *(("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq")),
+    ("mxfp4", r"^gpt-oss-\d+b$"),  # of others with such experts config.json says fp8, quark ...
+)
+LISTED = {"fp8": "fp8", "int4": "int4", "awq-int4": "int4", "int8-w8a8": "int8"}
 ASKED = {
     **{f"{start}{kind}": kind for start in ("", "auto_") for kind in ("awq", "gptq")},
     **{"awq_marlin": "awq", "gptq_marlin": "gptq", "modelopt_fp4": "nvfp4"},
-    **{kind: kind for kind in ("fp8", "bitsandbytes", "gguf")},
+    **{kind: kind for kind in ("fp8", "bitsandbytes", "gguf", "mxfp4")},
 }
+# not known, or taken: int4 is any of the two, SGLang quantises FP8 further (from 0.5.16 on)
+OPEN = (("int4", "awq"), ("int4", "gptq"), ("fp8", "nvfp4", "sglang"))
 
 
 @rule("SD213", "error", "gguf", data="compatibility.split_mtp_publishers")
@@ -108,8 +115,12 @@ def mtp_head_unusable(case: Case) -> Hits:
             sources=(model.source,) if model and model.source else tuple(FAMILIES["sources"]),
         )
     elif checkpoint is not None and checkpoint.keeps_mtp is False:
-        text, sources = f"{checkpoint.repository} has no usable MTP head", (checkpoint.source,)
-        yield Hit(text, severity="error", fix=UNUSABLE, sources=sources)
+        yield Hit(
+            f"{checkpoint.repository} has no usable MTP head",
+            severity="error",
+            fix=UNUSABLE,
+            sources=(checkpoint.source,),
+        )
     elif row := unusable_head(model_text(case)):
         text = f"{row['text']}: check the log's acceptance before trusting MTP here"
         yield Hit(text, severity=row["severity"], fix=UNUSABLE, row=row)
@@ -217,20 +228,30 @@ def quant_of_another_checkpoint(case: Case) -> Hits:
     Why: the server compares it with config.json and stops; left out, the checkpoint's own is taken.
     Bad: vllm serve Qwen/Qwen3-32B-FP8 --quantization awq
     Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
-    Sources: vllm vllm/config/model.py (_verify_quantization); vllm-project/vllm#19050
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config/model.py (_verify_quantization) and the
+        override_quantization_method of modelopt.py and mxfp4.py, which heed no option;
+        vllm-project/vllm#19050; sglang 0.5.9 to 0.5.23 configs/model_config.py
     """
-    given, name = case.certain("--quantization"), base_name(case.launch.model or "")
-    asked = ASKED.get((given.value or "").lower()) if given else None
-    held = [kind for kind, pattern in NAMED if re.search(pattern, name)]
-    if given is not None and asked is not None and len(held) == 1 and held[0] != asked:
-        yield Hit(
-            f"{given.raw} {given.value} on a checkpoint with {held[0]} in its name: the server "
-            "stops if config.json says the same",
-            flag=given,
-            severity="warning" if case.launch.fork else None,
-            fix=other_kernel(case, given, held[0])
-            or drop_fix(case, given, f"Leave {given.raw} out: the checkpoint states its format."),
-        )
+    given, model = case.certain("--quantization"), (case.launch.model or "").lower()
+    asked, listed = given and ASKED.get((given.value or "").lower()), case.facts.checkpoint
+    named = [kind for kind, pattern in NAMED if re.search(pattern, base_name(model))]
+    held, *others = named or [LISTED.get(listed.quant, "") if listed else ""]
+    engine, modelopt = case.plan.engine, model.startswith("nvidia/")
+    if not (given and asked and held) or others or held == asked:
+        return
+    if (held, asked) in OPEN or (held, asked, engine) in OPEN:
+        return
+    new = held == "mxfp4" and between(release(case), "0.20.2", None) is not False
+    aside = engine == "vllm" and (modelopt or new)
+    unsure = modelopt or held == "nvfp4" or case.launch.fork
+    yield Hit(
+        f"{given.raw} {given.value} on a checkpoint in {held}: "
+        + ("vLLM leaves that aside" if aside else "the server stops where config.json says so too"),
+        flag=given,
+        severity="info" if aside else "warning" if unsure else None,
+        fix=other_kernel(case, given, held)
+        or drop_fix(case, given, f"Leave {given.raw} out: the checkpoint states its format."),
+    )
 
 
 def other_kernel(case: Case, found: Flag, held: str) -> Fix | None:

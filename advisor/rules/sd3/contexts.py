@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB
-from advisor.rules import Hit, Hits, Lacking, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import fp8_kv, integer, is_gguf
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import names_itself
@@ -37,8 +37,7 @@ def context_exceeds_pool(case: Case) -> Hits:
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
     Sources: advisor memory bill; noonghunna/club-3090
     """
-    if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)  # there is no bill then
+    yield from unknown_sizes(case)
     found, length = bill(case), case.plan.max_model_len
     if found is None or found.kv_tokens is None or length is None or found.kv_tokens <= 0:
         return

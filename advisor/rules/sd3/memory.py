@@ -2,7 +2,7 @@
 
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, Hits, Lacking, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import fp8_kv, is_gguf
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import (
@@ -37,8 +37,7 @@ def weights_do_not_fit(case: Case) -> Hits:
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Sources: advisor memory bill
     """
-    if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)  # there is no bill then
+    yield from unknown_sizes(case)
     found = bill(case)
     if found is None or found.available_gib is None or not leaves_no_pool(found):
         return
@@ -90,8 +89,7 @@ def kv_pool_too_small(case: Case) -> Hits:
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
     Sources: advisor memory bill
     """
-    if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)  # there is no bill then
+    yield from unknown_sizes(case)
     found, demand, running = bill(case), demand_tokens(case), streams(case)
     if found is None or found.kv_tokens is None or demand is None or not running:
         return
@@ -132,8 +130,7 @@ def mtp_memory_tight(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Sources: seed003; vllm 0.33 layers/mamba/abstract.py
     """
-    if open_sizes := unknown_sizes(case):
-        yield Lacking(open_sizes)  # there is no bill then
+    yield from unknown_sizes(case)
     found, demand = bill(case), demand_tokens(case)
     if found is None or found.kv_tokens is None or not found.kv_tokens_lost or demand is None:
         return

@@ -35,8 +35,7 @@ def kernel_switch(case: Case) -> Hits:
     """
     limit, at_once = int(number("regime", "kernel_switch_tokens")), concurrent_requests(case) or 1
     hw, tokens = case.facts.hardware, at_once * (case.plan.k + 1)
-    apple = hw is not None and hw.vendor == "apple"
-    if apple or not at_once <= limit < tokens:
+    if (hw is not None and hw.vendor == "apple") or not at_once <= limit < tokens:
         return
     best, least = limit // at_once - 1, case.flag("--spec-draft-p-min")
     # a draft model ends most drafts before k then: llama-swap's guide measured 2.5x with k = 16
