@@ -205,7 +205,7 @@ def test_there_is_no_bill_without_hardware_or_sizes() -> None:
     assert policy.bill(case_of(f"{SERVE}\n")) is None
     case = case_of(f"{SERVE} -tp $TP\n", hw="h100")
     assert policy.bill(case) is None
-    assert policy.unknown_sizes(case) == ("--tensor-parallel-size",)
+    assert policy.unknown_sizes(case) == (registry.Lacking(("--tensor-parallel-size",)),)
     assert policy.unknown_sizes(case_of(f"{SERVE} --port $P\n", hw="h100")) == ()
 
 
