@@ -31,6 +31,7 @@ TABLES: list[dict[str, Any]] = [
         "_eighth_exam",
         "_ninth_exam",
         "_tenth_exam",
+        "_eleventh_exam",
     )
 ]
 BASES: dict[str, dict[str, str]] = {
@@ -121,7 +122,7 @@ def test_the_table_is_what_it_says() -> None:
     assert len(EXAM) == 167 and len({row["kind"] for row in EXAM}) >= 28
     assert len(SECOND) == 64 and len({row["kind"] for row in SECOND}) == 49
     assert len(THIRD) == 99 and len({row["kind"] for row in THIRD}) == 93
-    assert [len(table) for table in LATER] == [88, 71, 50, 50, 50, 50, 50]
+    assert [len(table) for table in LATER] == [88, 71, 50, 50, 50, 50, 50, 50]
     engines = {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
     }
@@ -149,8 +150,8 @@ def test_mistakes_are_caught_and_mended() -> None:
 def test_an_exam_stays_mended(
     table: list[dict[str, Any]], field: str, least: float, last: float
 ) -> None:
-    """Each table may fall behind unseen in the sum of all; the last is mended in part."""
-    least = last if table is LATER[-1] else least
+    """Each table may fall behind unseen in the sum of all; the last two are mended in part."""
+    least = last if any(table is one for one in LATER[-2:]) else least
     start = next(at for at, row in enumerate(ROWS) if row is table[0])
     told = results()[start : start + len(table)]
     share([one for one in told if one.row["fatal"] or field != "error"], field, least)

@@ -142,18 +142,6 @@ def json_fix(
     return _json_text(case, found, place, value, what, safe=safe)
 
 
-def json_swap_fix(case: Case, found: Flag, keys: tuple[str, str]) -> Fix:
-    """Give each of two keys the number of the other."""
-    what = f"Exchange the two numbers of {keys[0]} and {keys[1]}."
-    places = [_in_json(found, rf'"{key}"\s*:\s*(\d+)') for key in keys]
-    numbers = [re.search(rf'"{key}"\s*:\s*(\d+)', found.value or "") for key in reversed(keys)]
-    turned = (
-        span_fix(case, place, number[1] if number else "", what)
-        for place, number in zip(places, numbers, strict=True)
-    )
-    return joint_fix(what, *turned)
-
-
 def json_rename_fix(case: Case, found: Flag | None, key: str, use: str, what: str) -> Fix:
     """Write another key in the place of one."""
     dotted = _dotted_flag(case, found, key)

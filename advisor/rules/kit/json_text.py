@@ -7,6 +7,21 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
 
+# the class whose fields are the keys; an unknown one is refused (pydantic, extra="forbid")
+CLASSES = {
+    "--compilation-config": "CompilationConfig",
+    "--attention-config": "AttentionConfig",
+    "--kernel-config": "KernelConfig",
+    "--eplb-config": "EPLBConfig",
+    "--kv-transfer-config": "KVTransferConfig",
+    "--kv-events-config": "KVEventsConfig",
+    "--structured-outputs-config": "StructuredOutputsConfig",
+    "--profiler-config": "ProfilerConfig",
+    "--pooler-config": "PoolerConfig",
+    "--reasoning-config": "ReasoningConfig",
+    "--weight-transfer-config": "WeightTransferConfig",
+}
+
 _LONGEST = 4_000
 _BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}

@@ -11,6 +11,7 @@ from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import model_text
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, span_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
+from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
 
@@ -45,7 +46,6 @@ ALIKE = (
 )
 BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
-ADD_CHOICE = "Add --enable-auto-tool-choice."
 WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 _PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
 _DASHED = lazy_re(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
@@ -142,13 +142,7 @@ def tool_parser_pair(case: Case) -> Hits:
             if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
             else WHAT,
         )
-    elif parser is not None and auto is None and not case.launch.image_adds_options:
-        yield Hit(
-            '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
-            flag=parser,
-            severity="warning",
-            fix=add_fix(case, parser, "--enable-auto-tool-choice", None, ADD_CHOICE),
-        )
+    yield from relate(case, "SD125")
 
 
 @rule("SD133", "error", "catalogued", versioned=True)

@@ -8,25 +8,11 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
-from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
+from advisor.rules.kit.json_text import CLASSES, has_empty_values, mend_fix, problem
 from advisor.rules.kit.numbers import likely_number, outside, wrong_type
 from advisor.rules.kit.values import nearest, not_a_choice, slip, unknown_key
 
 OWN_RULE = "--speculative-config"  # SD109 and SD110
-# the class whose fields are the keys; an unknown one is refused (pydantic, extra="forbid")
-CLASSES = {
-    "--compilation-config": "CompilationConfig",
-    "--attention-config": "AttentionConfig",
-    "--kernel-config": "KernelConfig",
-    "--eplb-config": "EPLBConfig",
-    "--kv-transfer-config": "KVTransferConfig",
-    "--kv-events-config": "KVEventsConfig",
-    "--structured-outputs-config": "StructuredOutputsConfig",
-    "--profiler-config": "ProfilerConfig",
-    "--pooler-config": "PoolerConfig",
-    "--reasoning-config": "ReasoningConfig",
-    "--weight-transfer-config": "WeightTransferConfig",
-}
 # options that take an object and nothing else, whatever their value begins with; so do all that
 # vLLM reads into a configuration class
 OBJECTS = ("--hf-overrides",)

@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix, json_swap_fix
+from advisor.rules.kit.fixes import json_rename_fix
 from advisor.rules.kit.flags import (
     catalogue,
     catalogued_version,
@@ -12,6 +12,7 @@ from advisor.rules.kit.flags import (
     spec_keys,
 )
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
+from advisor.rules.kit.relations import relate
 from advisor.rules.kit.values import nearest, not_a_choice, slip
 from advisor.rules.sd1.sd131_json_option import check_type
 
@@ -119,17 +120,7 @@ def draft_parallel_size(case: Case) -> Hits:
             flag=place,
             fix=json_rename_fix(case, place, own, right, f"Write '{right}'."),
         )
-    size, tp = data.get(right), case.plan.tp
-    if case.open_value("--tensor-parallel-size", "--tp-size"):
-        return
-    if not isinstance(size, int) or isinstance(size, bool) or size in (1, tp):
-        return
-    what = "Leave it out, or set it to 1" + (f" or {tp}." if tp > 1 else ".")
-    yield Hit(
-        f"the drafter's tensor parallelism is {size}: vLLM takes 1 or that of the model ({tp})",
-        flag=place,
-        fix=json_drop_fix(case, place, right, what),
-    )
+    yield from relate(case, "SD134")
 
 
 @rule("SD132", "error", "vllm", versioned=True)
@@ -150,14 +141,7 @@ def spec_config_value(case: Case) -> Hits:
         if key not in JUDGED_ELSEWHERE and key not in KEYS:
             row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case))
             yield from check_type(case, place, key, row or {}, value, " in --speculative-config")
-    low, high = (data.get(f"prompt_lookup_{end}") for end in ("min", "max"))
-    if isinstance(low, int) and isinstance(high, int) and low > high:
-        yield Hit(
-            f"prompt_lookup_min {low} is above prompt_lookup_max {high}: the server refuses both",
-            flag=place,
-            fix=json_swap_fix(case, place, ("prompt_lookup_min", "prompt_lookup_max")),
-            everywhere=True,
-        )
+    yield from relate(case, "SD132")
     for key in KEYS:
         given, choices = data.get(key), spec_choices(case, key)
         listed = {choice.lower() for choice in choices}

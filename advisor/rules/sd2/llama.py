@@ -5,12 +5,12 @@ from advisor.knowledge.rule_data import table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix, span_fix
+from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 from advisor.rules.kit.policy import regime
+from advisor.rules.kit.relations import relate
 from advisor.rules.kit.values import is_accepted
 
 TYPES = table("compatibility")["kv_types_without_kernel"]
-WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
 OFF = ("off", "0", "false", "disabled")
 EXTERNAL = "defects.llama-external-draft-slow", "regime.external_draft_hybrid"
 MMPROJ = ("--mmproj", "--mmproj-url")
@@ -79,20 +79,7 @@ def cache_reuse_hybrid(case: Case) -> Hits:
     Good: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --ctx-checkpoints 32
     Sources: Tanguille/cluster models.ini; lmstudio-ai/lmstudio-bug-tracker#1563
     """
-    reuse, checkpoints = case.flag("--cache-reuse"), case.flag("--ctx-checkpoints")
-    if reuse is not None and (integer(reuse.value) or 0) > 0:
-        yield Hit(
-            "--cache-reuse is ignored on a hybrid; keep --ctx-checkpoints at 32 or more instead",
-            flag=reuse,
-            fix=drop_fix(case, reuse, "Remove --cache-reuse.", safe=is_release_pinned(case)),
-        )
-    if checkpoints is not None and integer(checkpoints.value) == 0:
-        what = "Keep --ctx-checkpoints at 32 where prompts share their beginning."
-        yield Hit(
-            "no context checkpoints on a hybrid: a changed prompt is recomputed from its start",
-            flag=checkpoints,
-            fix=set_fix(case, checkpoints, "32", what),
-        )
+    return relate(case, "SD243")
 
 
 @rule("SD277", "error", "gguf")
@@ -106,16 +93,7 @@ def quantised_v_without_flash(case: Case) -> Hits:
     Sources: ggml-org/llama.cpp#10378; ggml-org/llama.cpp src/llama-context.cpp (V cache
         quantization requires flash_attn)
     """
-    values, attention = case.certain("--cache-type-v"), case.certain("--flash-attn")
-    if values is None or attention is None or (values.value or "f16").lower() in WHOLE:
-        return
-    if (attention.value or "on").lower() in OFF:
-        yield Hit(
-            f"a V cache of type {values.value} needs flash attention, which {attention.raw} "
-            f"{attention.value} switches off: the context is not created",
-            flag=attention,
-            fix=set_fix(case, attention, "on", "Switch flash attention on, or leave V at f16."),
-        )
+    return relate(case, "SD277")
 
 
 @rule("SD205", "warning", "gguf", decides=True, data=EXTERNAL, at="--spec-draft-model spec")
@@ -175,12 +153,7 @@ def llama_mtp_vision(case: Case) -> Hits:
         /models/mmproj-F16.gguf --spec-type draft-mtp
     Good (version=b9300): the same
     """
-    if case.flag(*MMPROJ) is not None:  # without a release a note: builds of a few weeks
-        yield Hit(
-            "MTP with an image projector: builds b9180 to b9239 (and the branch before the "
-            "merge) die at the first image",
-            fix="Use b9240 or newer, or serve text only (--no-mmproj).",
-        )
+    return relate(case, "SD207")
 
 
 @rule("SD208", "warning", "llama-server", data="defects.llama-mtp-split-tensor")
@@ -192,13 +165,7 @@ def llama_mtp_split_tensor(case: Case) -> Hits:
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm tensor --spec-type draft-mtp
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm layer --spec-type draft-mtp
     """
-    place = case.flag("--split-mode")
-    if place is not None and (place.value or "").lower() == "tensor":
-        yield Hit(
-            "MTP with split mode tensor crashed (May 2026) or changed outputs (later): use layer",
-            flag=place,
-            fix=span_fix(case, place.value_span, "layer", "Use --split-mode layer."),
-        )
+    return relate(case, "SD208")
 
 
 @rule("SD209", "warning", "llama-server", defect="llama-draft-ctx-total", unsure="warning")
@@ -243,18 +210,4 @@ def llama_n_max_zero(case: Case) -> Hits:
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf
     Sources: noonghunna/club-3090 compose notes
     """
-    place, kind = case.certain("--spec-draft-n-max"), case.flag("--spec-type")
-    if kind is None or (kind.value or "none") == "none" or place is None:
-        return
-    least, high = case.flag("--spec-draft-n-min"), integer(place.value)
-    low = integer(least.value) if least is not None else None
-    if least and low is not None and high is not None and 0 < high < low:
-        text = f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used"
-        yield Hit(text, flag=least, fix=f"Keep {least.raw} below {place.raw}.")
-    elif high == 0:
-        yield Hit(
-            f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
-            f"draft context's memory",
-            flag=place,
-            fix="Remove the speculative flags, or draft 2 tokens.",
-        )
+    return relate(case, "SD212")

@@ -142,8 +142,7 @@ def smaller(case: Case, what: str) -> Fix:
 def tp_exceeds_gpus(case: Case) -> Hits:
     r"""More parallel ranks than GPUs in the container, in CUDA_VISIBLE_DEVICES or in --gpus.
 
-    Why: the server waits for devices that it cannot see, or refuses to start, as vLLM does where a
-        node has more data-parallel groups than all nodes together.
+    Why: the server waits for devices that it cannot see, or refuses to start.
     Bad:
         docker run --gpus '"device=0"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
             --tensor-parallel-size 2
@@ -151,11 +150,6 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     Sources: vllm 0.33.0 vllm/config/parallel.py; Docker and Kubernetes documentation on GPU
         reservations
     """
-    local, whole = map(case.flag, ("--data-parallel-size-local", "--data-parallel-size"))
-    groups = depth(local.value) if local is not None and not local.unresolved else None
-    if groups and not (whole and whole.unresolved) and groups > max(case.plan.dp, 1):
-        what = f"Give --data-parallel-size {groups} or more, or leave this one out."
-        yield Hit(f"{groups} data-parallel groups here of {case.plan.dp} in all", local, fix=what)
     container, seen = case.launch.container, visible(case)
     if container is not None and container.chart in GROUPS:
         return  # the ranks are those of all its pods

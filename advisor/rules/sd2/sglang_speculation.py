@@ -4,9 +4,9 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer, number
 from advisor.rules.kit.fixes import add_fix, set_fix, span_fix, swap_fix
+from advisor.rules.kit.relations import relate
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
-GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 
 
 @rule("SD228", "error", "sglang")
@@ -93,12 +93,7 @@ def sglang_draft_path_missing(case: Case) -> Hits:
         NEXTN
     Good (version=0.5.10): with --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 added
     """
-    if not case.plan.draft_model:
-        yield Hit(
-            "without --speculative-draft-model-path SGLang 0.5.10.post1 does not find the model's "
-            "own MTP head: 300 fell to 8 to 18 tok/s",
-            fix="Add --speculative-draft-model-path with the model's own path, or upgrade.",
-        )
+    return relate(case, "SD233")
 
 
 @rule("SD235", "warning", "sglang", defect="sglang-triton-graph-crash", unsure="silent")
@@ -111,12 +106,4 @@ def sglang_triton_graph_crash(case: Case) -> Hits:
         triton --speculative-algorithm NEXTN
     Good (version=0.5.16): the same
     """
-    triton = (case.plan.attention_backend or "").lower() == "triton"
-    off = case.value("--cuda-graph-backend-decode") == "disabled" or case.has_switch(*GRAPHS_OFF)
-    if triton and not off:
-        yield Hit(
-            "MTP with the triton backend and CUDA graphs crashes on SGLang 0.5.15 once the batch's "
-            "context passes a threshold",
-            flag=case.flag("--attention-backend") or case.spec_flag(),
-            fix="Use another release or backend, or switch decode CUDA graphs off.",
-        )
+    return relate(case, "SD235")

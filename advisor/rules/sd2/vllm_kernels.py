@@ -3,8 +3,8 @@
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import compute_arch, fp8_kv, model_text
-from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, span_fix
-from advisor.rules.kit.releases import prefix_caching_on, version_label
+from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
+from advisor.rules.kit.relations import relate
 
 CHUNKED = "--enable-chunked-prefill"
 SIXTEEN = ("", "auto", "bfloat16", "float16")
@@ -20,14 +20,7 @@ def fp8_kv_prefix_caching(case: Case) -> Hits:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
-    if fp8_kv(case) and case.plan.prefix_caching is not False:
-        what = f"Remove {KV} fp8, or read the prefix cache hit rate in the log."
-        yield Hit(
-            f"fp8 KV under vLLM {version_label(case)} switched prefix caching off on a hybrid: "
-            f"the hit rate was 0.0 %",
-            flag=case.flag(KV),
-            fix=drop_fix(case, KV, what),
-        )
+    return relate(case, "SD222")
 
 
 @rule("SD223", "error", "vllm", defect="vllm-e5m2-refused", unsure="error", at=KV)
@@ -120,9 +113,4 @@ def chunked_prefill_off(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --enable-chunked-prefill
     Sources: vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py
     """
-    if (case.value(CHUNKED) or "").lower() == "false" and prefix_caching_on(case):
-        what = "Remove --no-enable-chunked-prefill, or switch prefix caching off."
-        yield Hit(
-            "prefix caching on a hybrid asserts chunked prefill, which is switched off here",
-            fix=drop_fix(case, CHUNKED, what),
-        )
+    return relate(case, "SD252")

@@ -3,9 +3,10 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import integer, is_gguf, is_hybrid, k_words
-from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
+from advisor.rules.kit.case import is_gguf, is_hybrid, k_words
+from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, each_replica, streams
+from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import within
 
 MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong place
@@ -144,15 +145,9 @@ def batch_below_context(case: Case) -> Hits:
         vllm-project/vllm#33109; ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch,
         n_ubatch))
     """
-    if is_gguf(case):
-        yield from physical_above_logical(case)
-        return
-    off, place = case.flag("--enable-chunked-prefill"), case.flag("--max-num-batched-tokens")
-    budget, length = case.plan.max_num_batched_tokens, case.plan.max_model_len
+    place, budget = case.flag("--max-num-batched-tokens"), case.plan.max_num_batched_tokens
     seqs, slots = case.flag("--max-num-seqs"), case.plan.max_num_seqs or 0
-    if place is None or budget is None:
-        return
-    if seqs is not None and budget < slots:
+    if place is not None and budget is not None and seqs is not None and budget < slots:
         yield Hit(
             f"{budget:,} batched tokens are fewer than the {slots:,} sequences that each take one "
             f"a step: the server refuses to start",
@@ -161,28 +156,7 @@ def batch_below_context(case: Case) -> Hits:
             if slots >= MANY > budget
             else f"Give --max-num-batched-tokens at least {slots}, or leave it out.",
         )
-    chunked = off is None or (off.value or "").lower() != "false"
-    if not chunked and length is not None and budget < length:
-        what = "Leave chunked prefill on, or raise --max-num-batched-tokens to the context."
-        yield Hit(
-            f"{budget:,} batched tokens are fewer than the {length:,} of the context, and chunked "
-            f"prefill is off: the server refuses to start",
-            flag=off,
-            fix=drop_fix(case, off, what),
-        )
-
-
-def physical_above_logical(case: Case) -> Hits:
-    """--ubatch-size above --batch-size: cut down in silence."""
-    batch, part = case.certain("--batch-size"), case.certain("--ubatch-size")
-    whole, wanted = (integer(one.value) if one else None for one in (batch, part))
-    if batch and part and whole is not None and wanted is not None and 0 < whole < wanted:
-        yield Hit(
-            f"--ubatch-size {wanted:,} is cut down to the {whole:,} of --batch-size",
-            flag=part,
-            severity="warning",
-            fix=swap_fix(case, batch, part, "Exchange the two values, or raise --batch-size."),
-        )
+    yield from relate(case, "SD316")
 
 
 @rule("SD317", "error", "vllm", versioned=True)

@@ -1,0 +1,239 @@
+"""Settings of one launch that do not go together: the rows of knowledge/rules/relations.json.
+
+All conditions of a row's `if` hold, the first of an option that is given: "--a" (given, and not
+off), "no --a" (given nowhere, or off), "--a = x|y*" or "--a != x|y*" (its value is one of these, or
+none), "--a < --b*4" (whole numbers; also > >= == and %: the right one does not divide the left),
+"--a <> --b" (texts), or one "or" another. An option that is not given has its parser's default.
+"--a.key" is a key of its JSON, NAME a variable of the environment, other words are `words_of` the
+case. `text` or `says` tell what is wrong, with the value of {--a}; `set`, `drop`, `swap` and `fix`
+what helps.
+"""
+
+import json
+import math
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import lazy_re
+from advisor.knowledge.rule_data import table
+from advisor.rules.kit.case import capability, integer
+from advisor.rules.kit.fixes import (
+    add_fix,
+    drop_fix,
+    is_release_pinned,
+    joint_fix,
+    json_drop_fix,
+    json_fix,
+    set_fix,
+)
+from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.json_text import CLASSES, problem
+from advisor.rules.kit.releases import between, prefix_caching_on, release, version_label
+from advisor.rules.registry import Hit, Hits
+
+SIGNS: dict[str, tuple[str, Callable[[int, int], bool]]] = {
+    "<": ("below", operator.lt),
+    ">": ("above", operator.gt),
+    ">=": ("at or above", operator.ge),
+    "==": ("equal to", operator.eq),
+    "%": ("no multiple of", lambda left, right: left > 0 and right > 0 and left % right != 0),
+}
+_OPTION = lazy_re(r"(?:--[\w-]+)?")
+_NAMED = lazy_re(r"\{([^{}]*)\}")
+
+
+@cache
+def rows_of(key: str) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+    """The rows of an engine or a rule by the options of their first condition."""
+    found: defaultdict[str, tuple[Mapping[str, Any], ...]] = defaultdict(tuple)
+    for row in table("relations")[key]:
+        for one in row["if"][0].split(" or "):
+            found[_OPTION.match(one)[0]] += (row,)  # type: ignore[index]  # it matches always
+    return found
+
+
+def relate(case: Case, key: str) -> Hits:
+    """The hits of the rows of an engine or a rule whose conditions hold for a launch."""
+    rows, engine = rows_of(key), case.plan.engine
+    names = dict.fromkeys(["", *(flag.name.partition(".")[0] for flag in case.launch.flags)])
+    for row in {id(row): row for name in names for row in rows.get(name, ())}.values():
+        if engine in row.get("engine", engine).split():
+            held = [
+                next((one for one in some.split(" or ") if holds(case, one)), "")
+                for some in row["if"]
+            ]
+            if all(held):
+                yield from judge(case, row, held)
+
+
+def judge(case: Case, row: Mapping[str, Any], held: list[str]) -> Hits:
+    """The hit of a row whose conditions hold, at the releases that check them."""
+    known = between(release(case), row.get("since"), row.get("until"))
+    ends = [f"{x} {row[y]}" for x, y in (("from", "since"), ("up to", "until")) if y in row]
+    given = [
+        flag
+        for name, _, _ in map(parts, held)
+        if (flag := case.flag(name.split("*")[0], name.split(".")[0])) is not None
+    ]
+    tail = f"{given[0].raw} does nothing" if "severity" in row else "the server refuses to start"
+    said = row.get("text") or f"{describe(case, held)}: {row.get('says', tail)}"
+    usual = row.get("unsure", "warning") if ends and known is None else row.get("severity")
+    if known is not False:
+        yield Hit(
+            _NAMED.sub(lambda found: str(read(case, found[1])), said),
+            flag=given[0] if given else None,
+            severity="warning"
+            if case.launch.fork and row.get("fork", not {"text", "severity"} & row.keys())
+            else usual,
+            fix=propose(case, row, held[-1], given),
+            row=row,
+            versions=" ".join(ends),
+        )
+
+
+def words_of(case: Case) -> dict[str, object]:
+    """What a condition may ask of the case beside its options; None where it is not known."""
+    facts, plan, model = case.facts, case.plan, case.facts.model
+    name, chosen = (plan.model or "").lower(), case.value("--device")
+    return {
+        "model": name,
+        "llm": model.id if model else name.rpartition("/")[2],
+        "name": case.model_name,
+        "release": version_label(case),
+        "arch": model.arch if model else None,
+        "kv_heads": model.kv_heads if model else None,
+        "weights": facts.quant.id if facts.quant else None,
+        "vendor": facts.hardware.vendor if facts.hardware else None,
+        "capability": capability(case),
+        "hardware": case.hardware_name,
+        "method": plan.method,
+        "(k+1)": plan.k + 1 if plan.k else None,  # tokens of a request in a step
+        "attention": plan.attention_backend or "none",
+        "kv": plan.kv_cache_dtype or "auto",
+        "drafter": plan.draft_model or "none",
+        "caching": str(plan.prefix_caching),
+        "cached": str(prefix_caching_on(case)),  # the release's default with it
+        "devices": chosen.count(",") + 1 if chosen else None,
+    }
+
+
+def look_up(case: Case, name: str) -> str | None:
+    """What a word of a condition stands for: "" where it is not given, None where that is open."""
+    flag, (head, _, key) = case.flag(name), name.partition(".")
+    if flag is not None:
+        return None if flag.unresolved else flag.value or "true"
+    if name[0] != "-":
+        word = words_of(case).get(name) or case.launch.env_value(name)
+        return str(word) if word else None
+    if key and case.flag(head) is not None:
+        text = case.value(head) or ""
+        inside = json.loads(text).get(key, "") if problem(text) is None else None
+        return inside if isinstance(inside, str | None) else json.dumps(inside)
+    return None if case.launch.image_adds_options or case.launch.open_end else ""
+
+
+def read(case: Case, name: str) -> str | None:
+    """The same, or the default of what is not given; None where it is not known."""
+    text, (head, _, key) = look_up(case, name), name.partition(".")
+    if text != "":
+        return text
+    known, version = catalogue(case), catalogued_version(case)
+    field = known.json_field(CLASSES.get(head, "SpeculativeConfig"), key, version) or {}
+    default = field.get("default") if key else known.default(name, version)
+    return None if default is None else str(default)
+
+
+def measure(case: Case, words: str) -> int | None:
+    """A product of numbers and of options' values; None where one is not known."""
+    texts = (one if one.isdigit() else read(case, one) for one in words.split("*"))
+    numbers = [number for text in texts if (number := integer(text)) is not None]
+    return math.prod(numbers) if len(numbers) == words.count("*") + 1 else None
+
+
+def parts(condition: str) -> tuple[str, str, str]:
+    """A condition's name, sign and what is wanted; the last two may be empty."""
+    name, _, rest = condition.partition(" ")
+    return (rest, name, "") if name == "no" else (name, *rest.partition(" ")[::2])
+
+
+def holds(case: Case, condition: str) -> bool:
+    """Whether a condition holds for certain."""
+    name, sign, wanted = parts(condition)
+    if sign in ("", "no"):
+        text = look_up(case, name)
+        return text is not None and (
+            text.lower() in ("false", "off", "no", "none", "null", "")
+        ) is (sign == "no")
+    if sign in SIGNS:
+        left, right = measure(case, name), measure(case, wanted)
+        return left is not None and right is not None and SIGNS[sign][1](left, right)
+    text, listed = read(case, name), read(case, wanted) if sign == "<>" else wanted
+    meets = text and listed and any(fnmatchcase(text.lower(), one) for one in listed.split("|"))
+    return bool(text and listed) and bool(meets) is (sign == "=")
+
+
+def describe(case: Case, held: list[str]) -> str:
+    """Conditions that hold, in words."""
+    words = []
+    for name, sign, wanted in map(parts, held):
+        flag, here = case.flag(name), [f"{one} {read(case, one)}" for one in name.split("*")]
+        if sign in SIGNS and not wanted.isdigit():
+            here[-1] += f" {SIGNS[sign][0]} {wanted.replace('*', ' x ')} {measure(case, wanted)}"
+        bare = f"no {name}" if sign else flag.raw if flag is not None else name
+        words.append(bare if sign in ("", "no") else " x ".join(here))
+    return " and ".join(words)
+
+
+def propose(case: Case, row: Mapping[str, Any], condition: str, given: list[Flag]) -> Fix | str:
+    """What the row says, else what the last of its conditions asks for."""
+    (name, sign, wanted), said = parts(condition), row.get("fix")
+    if "set" in row:
+        return put(case, given[0], row["set"][0], row["set"][1], said)
+    if "drop" in row or (not sign and said is None):
+        last = max(given, key=lambda one: (one.line, one.column)).name
+        gone = row.get("drop") or (name if "." in name else last)
+        return drop(case, gone, said or f"Take {gone} away, or the other.", "safe" in row)
+    if sign in SIGNS and (said is None or "swap" in row):
+        left, right = measure(case, name) or 0, measure(case, wanted) or 1
+        if "swap" in row:
+            pairs = ((name, str(right)), (wanted, str(left)))
+            return joint_fix(said or "", *(put(case, given[0], *pair, said) for pair in pairs))
+        if sign == "%" and "multiple" not in row:  # of at most so many ranks
+            fits = max(one for one in range(1, min(right, 4096) + 1) if left % one == 0)
+            return put(case, given[0], wanted, str(fits), None)
+        whole = left - left % right or right
+        return put(case, given[0], name, str(whole if sign == "%" else right), None)
+    option = catalogue(case).find(name, catalogued_version(case))
+    said = said or (f"Add {name}." if sign == "no" else "Leave one of them out, or change it.")
+    switch = sign == "no" and option is not None and option.type == "flag"
+    return add_fix(case, given[0], name, None, said) if switch else said
+
+
+def put(case: Case, beside: Flag, name: str, value: str, what: str | None) -> Fix:
+    """Give an option, or a key of its JSON, a value, or that of another option."""
+    (head, _, key), flag = name.partition("."), case.flag(name)
+    text = read(case, value) or value if value.startswith("--") else value
+    what = what or f"Use {text} for {name}, or change the other."
+    if key and flag is None:
+        return json_fix(
+            case, case.flag(head), key, text if text.isdigit() else json.dumps(text), what
+        )
+    return set_fix(case, flag, text, what) if flag else add_fix(case, beside, name, text, what)
+
+
+def drop(case: Case, name: str, what: str, safe: bool) -> Fix:
+    """Take an option away, or a key of its JSON."""
+    head, _, key = name.partition(".")
+    if key and case.flag(name) is None and (case.value(head) or "").count(":") > 1:
+        return json_drop_fix(case, case.flag(head), key, what)
+    return drop_fix(
+        case,
+        name if case.flag(name) is not None else head,
+        what,
+        safe=safe and is_release_pinned(case),
+    )
