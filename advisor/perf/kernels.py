@@ -50,12 +50,12 @@ METAL_EXPERTS = sourced(
 _METAL_K_FROM = sourced(
     4.0, "tokens", "llama.cpp, Metal: small-batch kernel of K-quants from 4 tokens", "read"
 )
-# Upper bounds of bits per weight that tell Q2_K, Q3_K, Q4_K, Q5_K and Q6_K apart in a file's
-# average.
+# Upper bounds of the mean bits per weight of a file of Q2_K, Q3_K, Q4_K and Q5_K; Q6_K is above.
 _BITS = sourced(
-    np.array([3.0, 4.0, 5.2, 6.2]),
+    np.array([3.4, 4.4, 5.4, 6.2]),
     "bits",
-    "Between the bits per weight of Q2_K 2.6, Q3_K 3.4, Q4_K 4.5, Q5_K 5.5 and Q6_K 6.6",
+    "Between published files: UD-Q2_K_XL 3.3, Q3_K_S 3.64, Q3_K_L 4.3, Q4_K_S 4.67, UD-Q4_K_XL 5.2,"
+    " Q5_K_S 5.57, UD-Q5_K_XL 5.9, Q6_K 6.56 (knowledge/quants)",
     "derived",
 )
 _USUAL_BITS = sourced(4.8, "bits", "Q4_K_M, the most published K-quant", "assumed")

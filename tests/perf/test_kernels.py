@@ -5,8 +5,7 @@ do to the price of a step.
 import numpy as np
 import pytest
 
-from advisor.perf import arrays, kernels, physics
-from advisor.perf.constants import Constants
+from advisor.perf import arrays, kernels
 from tests.perf.rows import points
 
 
@@ -17,40 +16,37 @@ def fill_points(
     return points({**row, "engine": "llama.cpp", "input_tokens": 512, "workload": ""})
 
 
+# ggml_cuda_should_use_mmvq, b10605 (Volta: b10850): most tokens for Q2_K, Q3_K, Q4_K, Q5_K, Q6_K
 @pytest.mark.parametrize(
-    ("hardware", "quant", "version", "limit"),
+    ("hardware", "version", "limits"),
     [
-        ("rtx5090", "q4_k_m", "b10400", 8),
-        ("rtx5090", "q4_k_m", "b10600", 5),
-        ("rtx5090", "q6_k", "b10600", 7),
-        ("rtx5090", "q4_k_m", "0.5.0", 5),
-        ("rtx5090", "q4_k_m", "0.1.3", 5),
-        ("rtx5090", "q8_0", "b10600", 8),
-        ("rtx5090", "q4_k_m", "", 8),
-        ("rtx4090", "q4_k_m", "b10600", 8),
-        ("rtx4090", "q3_k_m", "b10600", 6),
-        ("rtx3090", "q4_k_m", "b11000", 8),
-        ("v100-16gb", "q4_k_m", "b10600", 8),
-        ("v100-16gb", "q4_k_m", "b10900", 5),
-        ("mi210", "q4_k_m", "b10600", 3),
-        ("mi50", "q4_k_m", "b10600", 8),
-        ("apple-m1-max", "q4_k_m", "b11000", 8),
+        ("rtx4090", "b10600", "4 6 8 8 8"),
+        ("rtx5090", "b10600", "5 5 5 6 7"),
+        ("rtx5090", "b10400", "8 8 8 8 8"),
+        ("rtx5090", "0.5.0", "5 5 5 6 7"),
+        ("rtx5090", "0.1.3", "5 5 5 6 7"),
+        ("rtx5090", "", "8 8 8 8 8"),
+        ("gb10", "b10600", "6 8 8 8 8"),
+        ("rtx3090", "b11000", "8 8 8 8 8"),
+        ("v100-16gb", "b10600", "8 8 8 8 8"),
+        ("v100-16gb", "b10900", "4 6 5 6 7"),
+        ("mi210", "b10600", "5 3 3 3 5"),
+        ("mi210", "b9240", "8 8 8 8 8"),
+        ("mi50", "b10600", "8 8 8 8 8"),
+        ("apple-m1-max", "b11000", "8 8 8 8 8"),
     ],
 )
 def test_the_vector_kernel_ends_where_the_dispatch_says(
-    hardware: str, quant: str, version: str, limit: float
+    hardware: str, version: str, limits: str
 ) -> None:
-    assert kernels.dense_limit(fill_points(hardware, quant, version)).tolist() == [limit]
+    names = ("q2_k", "q3_k_m", "q4_k_m", "q5_k_m", "q6_k", "q8_0")
+    made = [kernels.dense_limit(fill_points(hardware, name, version))[0] for name in names]
+    assert made == [*map(int, limits.split()), 8]
 
 
-def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
-    def experts(hardware: str, tokens: int) -> float:
-        p, one = fill_points(hardware, "q4_k_m", model="qwen3.6-35b-a3b"), np.ones(1)
-        terms = physics.step_seconds(p, Constants(), one, one * tokens, True, one * 600)
-        return float(terms.distinct_experts[0])
-
-    assert [experts("apple-m1-max", n) for n in (8, 16)] == [64.0, 128.0]
-    assert experts("rtx3090", 8) == 64.0 and experts("rtx3090", 16) < 128.0
+def test_experts_are_read_token_by_token_up_to_31_on_metal() -> None:
+    limits = [kernels.expert_limit(fill_points(x, "q4_k_m"))[0] for x in ("apple-m4", "rtx3090")]
+    assert limits == [31, 8]
 
 
 def test_metal_has_no_kernel_of_few_tokens_for_i_quants() -> None:
