@@ -180,19 +180,21 @@ def instance(k: int, *classes: str, **more: Any) -> Instance:
     return Instance(**about | more)
 
 
+SEEN = ClassResult(name="chat", concurrency=12, gain=gain(1.5), output_tok_s=1234.0,
+                   tpot_ms=12.5, ttft_ms=150.0, p_objective=0.9)  # fmt: skip
+BLIND = SEEN.replace(name="docs", ttft_predictable=False, p_objective=None)
+LAYOUTS = (
+    PlanLayout(kind="on", title="one server", gain=gain(1.5), p_gain=0.97, objectives=2,
+               objectives_met=1, results=(SEEN, BLIND),
+               instances=(instance(2, "chat", "docs"),)),
+    PlanLayout(kind="off", title="off", gain=gain(1.0), results=(SEEN,),
+               instances=(instance(0, "chat", decision="measure", gpus=2),)),
+    PlanLayout(kind="gpus", title="two servers", refusal="no GPU is left"),
+)  # fmt: skip
+MIX = WorkMix(hardware="gb10", gpus=2, classes=(WorkClass(name="chat", concurrency=12),
+              WorkClass(name="docs", concurrency=4, ctx_tokens=8192)))  # fmt: skip
+MIXED = MixPlan(mix=MIX, layouts=LAYOUTS, chosen=0, why=("it gains most",))
+
+
 def test_layouts_of_a_mix_are_told_with_what_each_class_sees() -> None:
-    seen = ClassResult(name="chat", concurrency=12, gain=gain(1.5), output_tok_s=1234.0,
-                       tpot_ms=12.5, ttft_ms=150.0, p_objective=0.9)  # fmt: skip
-    blind = seen.replace(name="docs", ttft_predictable=False, p_objective=None)
-    layouts = (
-        PlanLayout(kind="on", title="one server", gain=gain(1.5), p_gain=0.97, objectives=2,
-                   objectives_met=1, results=(seen, blind),
-                   instances=(instance(2, "chat", "docs"),)),
-        PlanLayout(kind="off", title="off", gain=gain(1.0), results=(seen,),
-                   instances=(instance(0, "chat", decision="measure", gpus=2),)),
-        PlanLayout(kind="gpus", title="two servers", refusal="no GPU is left"),
-    )  # fmt: skip
-    mix = WorkMix(hardware="gb10", gpus=2, classes=(WorkClass(name="chat", concurrency=12),
-                  WorkClass(name="docs", concurrency=4, ctx_tokens=8192)))  # fmt: skip
-    made = MixPlan(mix=mix, layouts=layouts, chosen=0, why=("it gains most",))
-    assert plan_text(made, PAPER) == TEXTS["plan"]
+    assert plan_text(MIXED, PAPER) == TEXTS["plan"]

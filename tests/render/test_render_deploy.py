@@ -73,16 +73,6 @@ def test_a_file_says_what_each_part_needs(form: str, written: list[dict[str, Any
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_compose_is_complete(name: str) -> None:
-    service, port = service_of(compose_yaml(ENGINES[name])), serving.server(ENGINES[name]).port
-    assert (service["image"], service["ports"]) == (IMAGE, [f"127.0.0.1:{port}:{port}"])
-    assert any(volume.startswith("~/.cache/huggingface:") for volume in service["volumes"])
-    assert "HF_TOKEN" in service["environment"] and service["shm_size"].endswith("gb")
-    assert f"http://127.0.0.1:{port}/health" in service["healthcheck"]["test"]
-    assert "deploy" in service or "/dev/dri:/dev/dri" in service["devices"]
-
-
-@pytest.mark.parametrize("name", ENGINES)
 def test_the_command_is_the_launch(name: str) -> None:
     advice = ENGINES[name]
     words = words_of(service_of(compose_yaml(advice)))
@@ -103,6 +93,7 @@ def test_gpus_are_reserved_as_many_as_the_plan_uses(ranks: dict[str, int], count
     advice = on_engine("vllm", **ranks)
     (device,) = service_of(compose_yaml(advice))["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": count, "capabilities": ["gpu"]}
+    assert "/dev/dri:/dev/dri" in service_of(compose_yaml(ENGINES["llama-server-intel"]))["devices"]
 
 
 def test_the_start_period_grows_with_the_weights() -> None:
@@ -275,48 +266,27 @@ def documents(text: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_a_deployment_meets_a_platforms_list(name: str) -> None:
-    """Kubernetes' own fields for what a pod asks for, how long a start takes and when it hangs."""
-    made = documents(deployment_yaml(ENGINES[name]))
-    deployment, pod = made["Deployment"]["spec"], made["Deployment"]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    start, alive = container["startupProbe"], container["livenessProbe"]
-    longest, hangs = (one["periodSeconds"] * one["failureThreshold"] for one in (start, alive))
-    assert deployment["progressDeadlineSeconds"] > longest and hangs >= 60  # not for a long step
-    (port,) = made["Service"]["spec"]["ports"]
-    assert alive["httpGet"] == start["httpGet"] == {"path": "/health", "port": port["port"]}
-    asked = container["resources"]["requests"]
-    (shm,) = [one["emptyDir"] for one in pod["volumes"] if one["name"] == "shm"]
-    sizes = [int(size.removesuffix("Gi")) for size in (asked["memory"], shm["sizeLimit"])]
-    assert asked["cpu"] >= 1 and sizes[0] > sizes[1] > 0  # a memory-backed volume counts
+def test_what_a_pod_has_by_its_engine_and_vendor(name: str) -> None:
+    """ROCm needs more system calls; engines but vLLM count only where they are told to."""
+    template = documents(deployment_yaml(ENGINES[name]))["Deployment"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert ("seccompProfile" in container["securityContext"]) == ("amd" not in name)
+    assert ("annotations" in template["metadata"]) == name.startswith("vllm")
     (gpu,) = container["resources"]["limits"]
-    assert {"key": gpu, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
-    safe, label = container["securityContext"], {"app": made["Service"]["metadata"]["name"]}
-    assert not safe["allowPrivilegeEscalation"] and ("seccompProfile" in safe) == (
-        "amd" not in name
-    )
-    assert deployment["template"]["metadata"]["labels"] == label
-    assert made["Service"]["metadata"]["labels"] == label
-    assert (port["name"], port["targetPort"]) == ("http", port["port"])
-    # the others count where they are told to
-    assert ("annotations" in deployment["template"]["metadata"]) == name.startswith("vllm")
+    assert {"key": gpu, "operator": "Exists", "effect": "NoSchedule"} in template["spec"][
+        "tolerations"
+    ]
 
 
 # what a platform engineer asks of a file: the lines that meet it
 PLATFORM = {
     "k8s": r"""
 a hung engine is started again: # a hung engine is started again\n +livenessProbe:
-a roll-out waits for the start: progressDeadlineSeconds: 2700\n
 nodes with such a GPU, and of one kind: # one kind: .*\n +nodeSelector:\n +"nvidia.com/gpu.present
 no more rights, and why root: # the image runs as root\n +securityContext:\n +allowPriv.*: false
-system calls are limited: seccompProfile:\n +type: "RuntimeDefault"
-a claim of its own: name: "vllm-cache"
 """,
     "compose": r"""
-logs stay short: max-size: "50m"\n +max-file: "3"
 each option says why: # SD308: .*\n +- "--max-num-seqs"
-this machine only: - "127.0.0.1:8000:8000"
-health: healthcheck:\n +test:
 """,
     "docker-run": "logs stay short: --log-opt max-size=50m --log-opt max-file=3",
     "quadlet": r"""

@@ -300,12 +300,6 @@ def test_a_wrong_field_of_a_mix_is_marked(page: TestClient, wrong: str, value: s
     assert re.findall(r'id="f-(\w+)"[^>]*aria-invalid="true"', got.text) == [wrong]
 
 
-def test_the_form_of_a_mix_starts_from_the_question(page: TestClient) -> None:
-    got = page.get("/mix?hw=h100&concurrency=9&ctx=6000&output_tokens=77").text
-    for name, value in (("hw", "h100"), ("concurrency_1", "9"), ("prompt_1", "6000")):
-        assert f'value="{value}"' in re.findall(rf'id="f-{name}".*?</p>', got, re.S)[0]
-
-
 def test_choices_side_by_side_are_the_command_lines(page: TestClient) -> None:
     query = "names=gb10%2C+h100&price=2.10%2Fh&what="
     text = page.get(f"/compare?{query}").text

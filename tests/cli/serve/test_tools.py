@@ -185,6 +185,7 @@ TASKS: list[tuple[str, dict[str, Any], str]] = [
         {"users": 1, "context": "8k", "output_tokens": 256},
     ]}, "class-2"),
     ("list_names", {"kind": "hardware", "match": "arc"}, "arc"),
+    ("list_names", {"kind": "hardware", "match": "zzz"}, "none: match other words"),
     ("sweep", {"hardware": "gb10", "vary": "concurrency=1..16 k=0..3"}, "16"),
     ("launch", {"hardware": "dgx spark", "form": "k8s"}, 'kind: "Deployment"'),
 ]  # fmt: skip

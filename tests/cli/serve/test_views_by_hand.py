@@ -10,10 +10,11 @@ import pytest
 
 from advisor.advice.explore.compare import Comparison
 from advisor.advice.explore.values import Rate
+from advisor.advice.explore.why_not import WhyNot
 from advisor.cli import bench
 from advisor.cli.serve import controls, site, views
 from advisor.cli.serve.curve import curve_view
-from advisor.cli.serve.launch import LaunchQuestion
+from advisor.cli.serve.launch import LaunchQuestion, command_lines
 from advisor.cli.serve.question import Question, check_fields
 from advisor.cli.serve.sheets import pages
 from advisor.cli.serve.sheets import questions as sheets
@@ -92,3 +93,87 @@ def test_a_page_shows_each_field_of_a_noun_once(name: str) -> None:
     for other in before.get(name, ["off", "on"] if "headline" in wanted and name != "on" else []):
         wanted = BY_HAND[other] | wanted
     assert plain(MADE[name]()) == wanted
+
+
+def fields_in(rows: list[dict[str, Any]], key: str) -> dict[str, Any]:
+    return {row["name"]: row[key] for row in rows if row[key]}
+
+
+def blind() -> dict[str, Any]:
+    """The first token's time where only a pair of runs knows it."""
+    made = cases.estimate()
+    ttft = made.ttft_ms.replace(predictable=False)
+    return views.metrics(cases.on(estimate=made.replace(ttft_ms=ttft)))[-1]
+
+
+def started(engine: str, key: bool) -> list[str]:
+    """First and last lines of a command."""
+    plan = cases.plan(0, engine=engine, engine_version=None)
+    made = command_lines(cases.text_of(plan), plan, key)
+    return [made[0].partition(" ")[0], *made[-2:]]
+
+
+def mixed(hw: str) -> list[Any]:
+    """Whether the best layout stands first, how its file begins, a word of why there is none."""
+    rows = ({"concurrency": 4}, {"concurrency": 1, "prompt": 8192})
+    made = sheets.make_plan(check_fields(sheets.MixForm, {"hw": hw, "classes": rows}))
+    shown = sheets.mix_view(made)
+    assert {*shown["layouts"]} == {*made.layouts} and len(shown["layouts"]) == len(made.layouts)
+    return [shown["layouts"][0] is made.best, shown["file"][:1],
+            "compose" * ("compose" in shown["refused"])]  # fmt: skip
+
+
+def drafters(model: str, **asked: str) -> WhyNot:
+    """Which drafter gains most, by the expected gain alone."""
+    told = {"hw": "h200", "model": model, "what": "drafter"} | asked
+    return sheets.explain_why_not(check_fields(sheets.Doubt, told))
+
+
+MIX = {"concurrency": "9", "ctx": "100", "workload": "code"}
+# what stands beside those of a page, or is shown only where something is missing
+SHORT: dict[str, tuple[Callable[[], Any], Any]] = {
+    "untold": (lambda: [blind()[key] for key in ("words", "tone")],
+               ["not predictable; measured here 2.31x, k=2", "untold"]),
+    "key by option": (lambda: started("sglang", True), [
+        "python3", "  --mem-fraction-static 0.85 --reasoning-parser qwen3 --disable-radix-cache \\",
+        '  --api-key "${SGLANG_API_KEY:?set it first}"']),
+    "key by variable": (lambda: started("vllm", True)[0], 'VLLM_API_KEY="${VLLM_API_KEY:?set'),
+    "typed": (lambda: controls.fields({"engine": "vllm@0.9"}, ("engine",))[0]["options"], [
+        ("vllm@0.9", "vllm@0.9"), ("", "by hardware"), ("vllm", "vllm"), ("sglang", "sglang"),
+        ("llama-server", "llama-server")]),
+    "open": (lambda: [[made["more_open"], made["launch_open"]] for made in (
+        controls.controls({}), controls.controls({"temperature": "1"}), controls.controls({}, "tp"),
+        controls.controls({"port": "9"}), controls.controls({}, "k"))],
+        [[False, False], [True, False], [True, False], [False, True], [False, True]]),
+    "no ranges": (lambda: [curve_view(curves.SWEEP.replace(k_ranges=()), 16)[key]
+                           for key in ("ranges", "range_words", "arguments")], [None, "", ""]),
+    "check form": (lambda: [fields_in(pages._check_controls({"ctx": "x"}, "ctx")["fields"], key)
+                            for key in ("value", "wrong")], [{"ctx": "x"}, {"ctx": True}]),
+    "results form": (lambda: fields_in(pages._results_controls({}, "k")["fields"], "hint"),
+                     dict.fromkeys(pages.AB_FIELDS, "as the files state")),
+    "mix form": (lambda: [fields_in(row, key) for row in pages._mix_controls(MIX, "tpot_2")["rows"]
+                          for key in ("value", "wrong")], [
+        cells("name_1=chat concurrency_1=9 prompt_1=100 output_1=256 workload_1=code goal_1=tpot"),
+        {}, cells("name_2=documents concurrency_2=4 prompt_2=8192 output_2=256 workload_2=rag "
+                  "goal_2=throughput"), {"tpot_2": True}, {}, {}]),
+    **{f"mix on {hw}": (lambda hw=hw: mixed(hw), wanted) for hw, wanted in (  # type: ignore[misc]
+        ("gb10", [True, "#", ""]), ("apple-m3-ultra", [True, "", "compose"]))},
+    "no answer": (lambda: [[one.name, one.question.gpus, one.advice, "GiB short" in one.problem]
+        for one in (site._cell("gb10", 1, "deepseek-r1", "", 4),
+                    site._cell("rtx3060", 2, "deepseek-r1", "awq-int4", 16))], [
+        ["deepseek-r1-gb10-4.html", None, None, True],
+        ["deepseek-r1-awq-int4-2x-rtx3060-16.html", 2, None, True]]),
+    "clean": (lambda: pages.check_view(sheets.checkup(sheets.PastedText(text="vllm serve a/b\n")))
+              ["summary"], "No findings in 1 launch of 1 file"),
+    "drafters": (lambda: [one.partition(", k")[0] for one in drafters("qwen3-8b").reasons][:4],
+                 ["DSpark", "EAGLE-3", "suffix", "n-gram"]),
+    "best drafter": (lambda: drafters("qwen3-8b").head, "DSpark is expected to gain most"),
+    "one reason": (lambda: len(drafters("qwen3-8b", hw="apple-m3-ultra", engine="sglang").reasons),
+                   3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_what_is_shown_in_a_special_case(name: str) -> None:
+    make, wanted = SHORT[name]
+    assert make() == wanted

@@ -252,7 +252,7 @@ def _drafters(asked: Question) -> WhyNot:
     rows = [words for _, words in sorted(gains.values(), reverse=True)]
     name = rows[0].partition(",")[0] if rows else ""
     head = f"{name} is expected to gain most" if rows else "no way to draft is known here"
-    return WhyNot(asked="drafter", head=head, reasons=(*rows, *lacking))
+    return WhyNot(asked="drafter", head=head, reasons=(*rows, *dict.fromkeys(lacking)))
 
 
 def sides_view(found: Comparison, rate: Rate) -> dict[str, Any]:
