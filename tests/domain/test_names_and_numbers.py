@@ -1,10 +1,14 @@
-"""Releases in their order, and how near a spelling must be."""
+"""Releases in their order, how near a spelling must be, and what every noun can do."""
 
 from statistics import NormalDist
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from advisor.domain import normal
+from advisor.domain.files import UnusableFile, check_plain
+from advisor.domain.nouns import Flag, FlagLookups, Launch, Port, Span, UnknownFact
 from advisor.domain.paths import user_dirs
 from advisor.domain.spelling import letters_apart, nearest
 from advisor.domain.versions import before
@@ -77,3 +81,78 @@ def test_facts_of_the_user_lie_where_the_environment_says(
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert user_dirs() == folders
+
+
+def flag(name: str, value: str | None = None, **more: Any) -> Flag:
+    return Flag(name=name, raw=name, value=value, **more)
+
+
+LAUNCH = Launch(engine="vllm", flags=(
+    flag("--a", "1"), flag("--b"), flag("--c", "$X", unresolved=True), flag("--d", "False"),
+    flag("--spec-draft-n-max", "3"), flag("--spec-type", "draft-mtp"), flag("--a", "2"),
+))  # fmt: skip
+
+
+def lookups(**changes: Any) -> FlagLookups:
+    made = FlagLookups()
+    made.launch = LAUNCH.replace(**changes)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "on", "open_value"),
+    [
+        ("--a", "2", True, False),  # the last one counts, as engines' parsers have it
+        ("--x --b --a", None, True, False),  # of the first name that is there
+        ("--c", None, True, True),
+        ("--d", "False", False, False),
+        ("--x", None, False, False),
+    ],
+)
+def test_what_is_asked_of_flags(names: str, value: str | None, on: bool, open_value: bool) -> None:
+    asked, given = names.split(), lookups()
+    assert (given.value(*asked), given.has_switch(*asked)) == (value, on)
+    assert (given.open_value(*asked), given.unread()) == (open_value, True)
+    bare = LAUNCH.flags[-3:]
+    assert lookups(flags=bare, open_end=True).unread() and not lookups(flags=bare).unread()
+    places = (lookups(flags=bare[:n]) for n in (2, 0))
+    assert [(x.k_flag(), x.spec_flag()) for x in places] == [(bare[0], bare[1]), (None, None)]
+
+
+def test_a_noun_is_a_value_that_stays_as_it_is() -> None:
+    port, plain = Port(number=80, probe="Service"), {"number": 80, "probe": "Service"}
+    assert port == Port(**plain) and hash(port) == hash(Port(**plain))
+    assert port != port.replace(line=3) and port.replace(line=3).line == 3
+    assert repr(port) == "Port(number=80, probe='Service', line=0, span=None)"
+    assert dict(port) == port.model_dump() == plain | {"line": 0, "span": None}
+    assert port.model_dump(exclude_defaults=True) == plain
+    assert "probe" not in port.model_dump(exclude=("probe",))
+    made = flag("a", places=(1, 2), span=Span(1, 2))
+    told = {"name": "a", "raw": "a", "places": [1, 2], "span": {"start": 1, "end": 2}}
+    assert Flag.from_plain(told) == Flag.model_validate(told) == made
+    assert made.model_dump(mode="json", exclude_defaults=True) == told
+    for change in (lambda: setattr(port, "line", 1), lambda: delattr(port, "line")):
+        with pytest.raises(AttributeError, match="Port is frozen"):
+            change()
+    for given, said in (({}, "needs number"), ({"number": 1, "x": 1}, "has no field x")):
+        with pytest.raises(TypeError, match=f"Port {said}"):
+            Port(**given)
+    with pytest.raises(ValidationError, match="should be a table with the fields of Span"):
+        Flag.model_validate(told | {"span": 3})
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [("\x07", "the text"), ({"a": {"b": ["", "\x07"]}}, r"a\.b\[1\]"), ({"\x07": 1}, r"\\x07"),
+     ({"a": "b\n\tc", "d": ["e"], "f": 1}, None)],
+)  # fmt: skip
+def test_where_a_character_is_that_cannot_be_shown(data: Any, place: str | None) -> None:
+    if place is None:
+        return check_plain(data, "f.yaml")
+    with pytest.raises(UnusableFile, match=f"{place}: holds a character that cannot be shown"):
+        check_plain(data, "f.yaml")
+
+
+def test_what_is_not_known_names_what_may_be_meant() -> None:
+    told = str(UnknownFact("model", "x", ("a", "b"), "or give a file"))
+    assert told == "unknown model 'x'; did you mean a or b? or give a file"
