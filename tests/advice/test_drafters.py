@@ -61,13 +61,8 @@ def test_every_drafter_has_known_sources_engines_and_releases() -> None:
         for engine, since in drafter.engines.items():
             adapter = engines.get(engine)
             assert since in adapter.versions, drafter
-            plan = Plan(
-                engine=engine,
-                engine_version=since,
-                method=drafter.method,
-                k=1,
-                draft_model=drafter.repository,
-            )
+            plan = Plan(engine=engine, engine_version=since, method=drafter.method, k=1,
+                        draft_model=drafter.repository)  # fmt: skip
             assert adapter.to_launch(plan), f"{engine} {since} has no path for {drafter.method}"
         assert set(drafter.env) <= set(drafter.engines) and "/" in drafter.target
         assert knowledge.llm_from_text(drafter.target).id == ident, drafter.target
@@ -332,15 +327,8 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
     gpus, hardware = (8, "b300") if large else (2, "h200")
     quant = knowledge.quant_from_text(drafter.target)
     for version in releases(engine, drafter.engines[engine]):
-        asked = {
-            "model": ident,
-            "engine": engine,
-            "engine_version": version,
-            "gpus": gpus,
-            "thinking": drafter.thinking,
-            "hardware": hardware,
-            "quant": quant.id if quant is not None else None,
-        }
+        asked = {"model": ident, "engine": engine, "engine_version": version, "gpus": gpus}
+        asked |= {"thinking": drafter.thinking, "hardware": hardware, "quant": quant and quant.id}
         known = facts(**asked, method=drafter.method, concurrency=4)
         base = propose.base_plan(known, (gpus, 1))
         k = methods.k_values(known, drafter.method)[-1]

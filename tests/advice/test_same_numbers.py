@@ -5,18 +5,15 @@ import shlex
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
 from advisor import predict, recommend, validate
 from advisor.advice import judge as judging
 from advisor.advice.recommend import check_request
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, AdvisorError, Estimate, Facts, Plan
+from advisor.domain.nouns import Advice, AdvisorError, Estimate
 from advisor.lint.compare import drafting_estimate
-from advisor.perf.sizes.pools import shares_context
-from advisor.prediction import predict_table
-from tests.tables import spread
+from tests.tables import cells, spread
 
 HARDWARE = ("gb10", "rtx3090", "rtx5090", "h100", "h200", "l40s", "strix-halo", "apple-m4-max")
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "gemma-4-31b")
@@ -72,74 +69,14 @@ def test_validate_expects_what_recommend_said(hardware: str, model: str) -> None
         assert medians(read) == pytest.approx(medians(said), rel=1e-6), load
 
 
-def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
-    """The same configuration as a row of a table."""
-    assert facts.hardware and facts.model and facts.quant
-    of_plan = (
-        "tp engine engine_version k prefix_caching max_num_seqs max_num_batched_tokens "
-        "max_model_len kv_cache_dtype memory_fraction"
-    )
-    of_facts = "concurrency output_tokens workload temperature thinking"
-    words = (
-        {name: getattr(plan, name) for name in of_plan.split()}
-        | {name: getattr(facts, name) for name in of_facts.split()}
-        | {name: getattr(facts, name).id for name in ("model", "quant", "hardware")}
-        | {"gpu_count": facts.gpus, "input_tokens": facts.ctx_tokens}
-        | {"spec_method": plan.method, "prefix_share": facts.prefix_share or 0}
-    )
-    if shares_context(plan):  # one context for all slots
-        words |= {"context_tokens": plan.max_model_len, "max_num_seqs": None, "max_model_len": None}
-    names = dict.fromkeys((*words, "context_tokens"))
-    return {name: "" if words.get(name) is None else str(words[name]) for name in names}
-
-
-ENGINES = ("vllm", "sglang", "llama-server")
-WORKLOADS = ("chat", "creative", "random")
-METRICS = ("output_tok_s", "tpot", "ttft")
-
-
-@pytest.mark.parametrize("engine", spread(ENGINES, 3))
-def test_a_row_is_predicted_as_the_question_is(engine: str) -> None:
-    """Every candidate of every question, in all three metrics: with the requests that wait for
-    memory, and with what is documented of the regime.
-    """
-    rows: list[dict[str, str]] = []
-    said: list[tuple[float, float, float]] = []
-    loads = [*LOADS, (2, 32768), (128, 8192)]
-    models = (*MODELS, "llama-3.3-70b", "glm-4.7-flash")
-    cases = [*itertools.product(HARDWARE, models, loads)][::5]
-    for number, (hardware, model, (concurrency, ctx)) in enumerate(cases):
-        asked = {"hardware": hardware, "model": model, "engine": engine, "ctx_tokens": ctx}
-        asked |= {"concurrency": concurrency, "workload": WORKLOADS[number % len(WORKLOADS)]}
-        try:
-            question = judging.candidate_plans(facts_for_request(check_request(asked)))
-        except AdvisorError:
-            continue
-        facts = question.facts
-        made = judging.estimate_plans(facts, question.plans)
-        for plan, estimate in zip(question.plans, made, strict=True):
-            row = row_of(facts, plan)
-            for name, metric in zip(METRICS, (estimate.output_tok_s, estimate.tpot_ms,
-                                              estimate.ttft_ms), strict=True):  # fmt: skip
-                rows.append(row | {"speedup_metric": name})
-                said.append((metric.speedup.p10, metric.speedup.p50, metric.speedup.p90))
-    assert len(rows) > 500
-    found, _, errors, _ = predict_table.compute(
-        {name: [row[name] for row in rows] for name in rows[0]}, len(rows)
-    )
-    assert not any(errors)
-    apart = np.abs(np.log(np.stack([found.p10, found.p50, found.p90], 1) / np.array(said)))
-    worst = int(apart.max(axis=1).argmax())
-    assert apart.max() < 1e-6, (rows[worst], said[worst])
-
-
 def test_a_goal_asks_for_the_chance_of_its_metric() -> None:
     for goal, metric in (("throughput", "output_tok_s"), ("tpot", "tpot"), ("ttft", "ttft")):
         asked = {"hardware": "gb10", "concurrency": 4, "ctx_tokens": 8192, "goal": goal}
         question = judging.candidate_plans(facts_for_request(check_request(asked)))
         made = judging.estimate_plans(question.facts, question.plans)
-        rows = [row_of(question.facts, plan) | {"speedup_metric": metric}
-                for plan in question.plans]  # fmt: skip
+        row = cells("hardware=gb10 model=qwen3.6-35b-a3b concurrency=4 input_tokens=8192 "
+                    f"speedup_metric={metric}")  # fmt: skip
+        rows = [row | {"spec_method": p.method, "k": str(p.k)} for p in question.plans]
         told = [row["p_gain"] for row in predict(rows)]
         assert told == pytest.approx([one.p_gain for one in made], abs=1e-4), goal
 

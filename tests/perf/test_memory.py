@@ -7,7 +7,7 @@ import pytest
 
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.advice.recommend import recommend
-from advisor.domain.nouns import AdvisorError, Facts, MemoryBill, Plan
+from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -50,54 +50,31 @@ def test_vllms_default_share_is_that_of_its_release() -> None:
         assert unset == given
 
 
-def test_two_cards_split_the_weights() -> None:
-    one, two = (memory.bill(facts("h200", "fp8", gpus=n), plan(tp=n)) for n in (1, 2))
-    assert two.weights_gib == pytest.approx((one.weights_gib + memory.VISION_GIB) / 2, rel=0.01)
-    assert (two.kv_tokens or 0) > 2 * (one.kv_tokens or 0)
-
-
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     """Gemma 4 31B: 50 layers of 16 heads of 256 over 1024 tokens are 0.78 GiB a request in 16 bit,
     4096 tokens of the other ten layers 0.31: fewer requests fit, and a longer answer costs only
     those ten.
     """
-    known = facts(
-        "h200",
-        "fp8" if engine != "llama-server" else "q4_k_m",
-        "gemma-4-31b",
-        concurrency=8,
-        ctx_tokens=3584,
-    )
+    quant = "q4_k_m" if engine == "llama-server" else "fp8"
+    known = facts("h200", quant, "gemma-4-31b", concurrency=8, ctx_tokens=3584)
     assert known.shape is not None
-    window = kv_sizes.window_bytes(known.shape, None, 4096)
-    assert (
-        window
-        == 1024 * 50 * 2 * 16 * 256 * 2
-        == kv_sizes.window_bytes(known.shape, None, 1_000_000)
-    )
-    assert kv_sizes.window_bytes(known.shape, None, 512) == window / 2
+    sizes = [kv_sizes.window_bytes(known.shape, None, n) for n in (512, 4096, 1_000_000)]
+    window = 1024 * 50 * 2 * 16 * 256 * 2
+    assert sizes == [window / 2, window, window]
     assert kv_sizes.window_bytes(facts("h200", "fp8").shape, None, 4096) == 0  # type: ignore[arg-type]
     short, long = (
         memory.bill(known, plan(engine=engine, max_num_seqs=8, max_model_len=n))
         for n in (4096, 8192)
     )
     token = kv_sizes.bytes_per_token(known.shape, None) or 0.0
-    if (
-        engine != "llama-server"
-    ):  # what is left for KV holds whole requests: their tokens and their windows
-        requests = (short.kv_gib or 0.0) * GIB / (4096 * token + window)
-        assert short.kv_tokens == pytest.approx(4096 * requests, rel=0.01)
-        assert long.kv_tokens > 1.4 * short.kv_tokens
-    else:
+    if engine == "llama-server":
         assert (short.kv_gib or 0.0) * GIB == pytest.approx(8 * (4096 * token + window), rel=0.01)
-
-
-def test_unknown_parts_stay_unknown() -> None:
-    assert memory.bill(Facts(), plan()) == MemoryBill(weights_gib=0.0, fits=None)
-    known = facts("h200", "fp8").model_copy(update={"hardware": None})
-    made = memory.bill(known, plan(2))
-    assert made.weights_gib > 30 and made.fits is None and made.kv_tokens is None
+        return
+    # what is left for KV holds whole requests: their tokens and their windows
+    requests = (short.kv_gib or 0.0) * GIB / (4096 * token + window)
+    assert short.kv_tokens == pytest.approx(4096 * requests, rel=0.01)
+    assert long.kv_tokens > 1.4 * short.kv_tokens
 
 
 def test_shortfall_says_by_how_much_and_what_fits() -> None:
@@ -120,19 +97,15 @@ def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
     assert kv_sizes.copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
     bill = memory.bill(mla, plan(tp=8, max_model_len=4096))
     token_gib = (kv_sizes.bytes_per_token(mla.shape, None) or 0.0) / GIB
-    assert bill.kv_gib is not None and bill.kv_tokens == pytest.approx(
-        bill.kv_gib / token_gib, rel=0.01
-    )
+    assert bill.kv_gib and bill.kv_tokens == pytest.approx(bill.kv_gib / token_gib, rel=0.01)
 
 
 def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
     """GLM-5.3 keeps MLA's vector on every rank; Gemma 4 31B has 4 KV heads over the whole context
     and 16 in windows.
     """
-    glm, gemma = (
-        facts("h200", "fp8", "glm-5.3-flash", gpus=8).shape,
-        facts("h200", "fp8", "gemma-4-31b", gpus=8).shape,
-    )
+    models = ("glm-5.3-flash", "gemma-4-31b")
+    glm, gemma = (facts("h200", "fp8", name, gpus=8).shape for name in models)
     assert glm is not None and gemma is not None
     assert [kv_sizes.copies(glm, plan(tp=tp)) for tp in (1, 4, 8)] == [1, 4, 8]
     assert (kv_sizes.copies(gemma, plan(tp=8)), kv_sizes.window_copies(gemma, plan(tp=8))) == (2, 1)
@@ -184,9 +157,8 @@ def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
 ])  # fmt: skip
 def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str, Any]) -> None:
     made = recommend(**asked)
-    assert memory.bill(made.facts, made.plan).fits and any(
-        field == "quant" for field, _, _ in made.facts.defaults
-    )
+    assert memory.bill(made.facts, made.plan).fits
+    assert "quant" in [field for field, _, _ in made.facts.defaults]
 
 
 def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
@@ -221,36 +193,6 @@ def test_the_parts_of_a_printed_bill_add_up_to_no_more_than_there_is(engine: str
     told = dict(re.findall(r"^  (\w[\w ]+?)\s+([\d.]+) GiB$", text, re.M))
     available = float(told.pop("available"))
     assert 0 < sum(map(float, told.values())) <= available + 0.05, told
-
-
-ONE_COUNT = (
-    {"hardware": "rtx5090", "concurrency": 64},
-    {"hardware": "rtx5090", "model": "qwen3.6-27b", "concurrency": 8},
-    {"hardware": "rtx3090", "model": "qwen3.6-27b", "engine": "vllm", "concurrency": 4},
-    {"hardware": "l40s", "concurrency": 512},
-    {"hardware": "h100", "engine": "sglang", "concurrency": 64},
-    {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "concurrency": 256},
-)
-
-
-@pytest.mark.parametrize("asked", ONE_COUNT, ids=lambda asked: "-".join(map(str, asked.values())))
-def test_bill_estimate_and_rules_count_the_same_requests(asked: dict[str, Any]) -> None:
-    """Once 14, 22 and 21 for the same question."""
-    advice = recommend(**asked)
-    bill, terms = advice.estimate.memory, advice.estimate.terms
-    assert bill is not None and bill.requests and bill.requests_without
-    asked_each = -(-advice.request.concurrency // advice.candidate.dp)
-    slots = advice.candidate.max_num_seqs or asked_each
-    assert terms["requests_verify"] == min(bill.requests, asked_each, slots)
-    off = advice.plan_off.max_num_seqs or asked_each if advice.plan_off else asked_each
-    assert terms["requests_base"] == min(bill.requests_without, asked_each, off)
-    assert advice.facts.hardware is not None
-    for finding in advice.findings:
-        if finding.code == "SD302" and "MTP took" in finding.message:
-            told = re.search(r"about (\d+) of them run", finding.message)
-            assert told is not None and int(told[1]) == min(bill.requests, asked_each)
-    pool = (bill.kv_gib or 0.0) if advice.plan.engine == "vllm" else (bill.available_gib or 0.0)
-    assert bill.state_gib <= pool + 1e-9, "states live in the pool"
 
 
 def test_cards_with_ecc_have_what_their_driver_reports() -> None:

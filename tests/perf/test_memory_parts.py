@@ -3,12 +3,13 @@
 import pytest
 
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Facts, Plan, Request
+from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import pools as kv_sizes
-from advisor.perf.sizes.weights import GIB
+from advisor.perf.sizes.weights import GIB, draft_gib, target_gib
 from tests.perf.test_memory import facts as facts_of
+from tests.tables import fields
 
 HYBRID, DENSE, MOE = "qwen3.6-35b-a3b", "qwen3-14b", "glm-4.5-air"
 
@@ -58,6 +59,9 @@ def test_a_request_that_is_not_described_has_2048_and_512_tokens() -> None:
 def test_without_a_known_quantisation_nothing_is_said() -> None:
     made = memory.bill(facts("h200", None, DENSE), plan())
     assert made.fits is None and made.weights_gib == 0 and made.kv_tokens is None
+    assert memory.bill(Facts(), plan()) == MemoryBill(weights_gib=0.0, fits=None)
+    bare = memory.bill(facts("h200", "fp8", HYBRID).replace(hardware=None), plan("vllm", "mtp", 2))
+    assert bare.weights_gib > 30 and bare.fits is None and bare.kv_tokens is None
 
 
 @pytest.mark.parametrize("tp", [1, 2])
@@ -250,6 +254,54 @@ def test_experts_in_system_memory_leave_the_bill(
     assert whole.weights_gib - made.weights_gib == pytest.approx(layers * one, rel=1e-6)
     vllm = memory.bill(known, plan("vllm", extra=options))
     assert vllm.weights_gib == memory.bill(known, plan("vllm")).weights_gib
+
+
+@pytest.mark.parametrize(
+    ("method", "engine", "shape", "drafter", "gb", "within"),
+    [
+        ("mtp", "vllm", "mtp_params_b=0.8", "", 0.8 * 2, 1e-9),
+        ("mtp", "vllm", "mtp_params_b=0.8 assistant_params_b=0.4", "", 0.4 * 2, 1e-9),
+        ("eagle", "vllm", "hidden=4096", "", 17 * 4096**2 * 2e-9, 1e-9),
+        ("eagle3", "vllm", "hidden=4096", "", (17 * 4096**2 + 32_000 * 4096) * 2e-9, 1e-9),
+        ("eagle3", "vllm", "experts=8", "", (17 * 4096**2 + 32_000 * 4096) * 2e-9, 1e-9),
+        # as published: Llama-3.1-8B-Instruct-DFlash, Kimi-K2.5-DFlash (a wide mixture), gpt-oss-20b
+        ("dflash", "vllm", "hidden=4096", "", 2.09, 0.05),
+        ("dflash", "vllm", "hidden=7168 experts=384", "", 6.96, 0.15),
+        ("dflash", "vllm", "hidden=2880 experts=32", "", 1.57, 0.05),
+        ("dflash", "vllm", "hidden=3072 experts=32", "", 5 * 12 * 3072**2 * 2e-9, 1e-9),
+        ("dspark", "vllm", "hidden=2880 experts=32", "", 5 * 12 * 2880**2 * 2e-9, 1e-9),
+        ("draft_model", "vllm", "hidden=4096", "Qwen/Qwen3-0.6B", 0.6 * 2, 1e-9),
+        ("draft_model", "llama-server", "hidden=4096", "Qwen/Qwen3-0.6B", 0.6 * 0.5, 1e-9),
+        ("draft_model", "vllm", "hidden=4096", "a/small", 1 * 2, 1e-9),
+        ("ngram", "vllm", "hidden=4096", "", 0, 1e-9),
+    ],
+)
+def test_what_a_drafter_adds(
+    method: str, engine: str, shape: str, drafter: str, gb: float, within: float
+) -> None:
+    """Two bytes a weight of the model's own head and of drafters, which stay wide beside a server;
+    an EAGLE layer is 17 squared widths, a block drafter's 12, five of them or eight.
+    """
+    model = LLM(id="m", source="test", **fields(shape))
+    quant = knowledge.quant("q8_0").replace(bytes_ffn=0.5, bytes_mtp=2.0)
+    made = draft_gib(model, quant, plan(engine, method, 2, draft_model=drafter or None))
+    assert made * 2**30 / 1e9 == pytest.approx(gb, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("model", "quant", "engine", "gb"),
+    [("kimi-k2.5", "int4", "vllm", 594), ("gpt-oss-120b", "mxfp4", "llama-server", 63.4)],
+)
+def test_a_checkpoint_is_as_large_as_published(
+    model: str, quant: str, engine: str, gb: float
+) -> None:
+    known = facts("b200", quant, model)
+    assert known.quant is not None and known.shape is not None
+    assert target_gib(known, plan(engine), known.shape, known.quant) == gb * 1e9 / 2**30
+    other = target_gib(
+        known, plan("sglang" if gb < 100 else "llama-server"), known.shape, known.quant
+    )
+    assert other == pytest.approx(gb * 1e9 / 2**30, rel=0.1) and other != gb * 1e9 / 2**30
 
 
 @pytest.mark.parametrize(("sees", "gib"), [(True, memory.VISION_GIB), (False, 0.0)])

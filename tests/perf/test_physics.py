@@ -27,11 +27,8 @@ def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.
 @pytest.mark.parametrize(
     "change,milliseconds,within",
     [
-        (
-            {"input_tokens": 512, "output_tokens": 512},
-            19.45,
-            0.06,
-        ),  # GB10 test A, mean TPOT without speculation
+        # GB10 test A, mean TPOT without speculation
+        ({"input_tokens": 512, "output_tokens": 512}, 19.45, 0.06),
         ({"concurrency": 2, "output_tokens": 256}, 24.36, 0.06),  # D
         ({"concurrency": 4, "input_tokens": 8192, "output_tokens": 256}, 35.66, 0.08),  # B
         ({"concurrency": 16}, 67.03, 0.18),  # C
@@ -69,15 +66,6 @@ def test_llama_cpp_dense_verify_law() -> None:
     assert times[4] < times[3], "the tiled kernel is the cheaper one for a dense model"
 
 
-def test_tokens_are_cheaper_together() -> None:
-    """Expert saturation: a verify step of 3 tokens costs less and less of 3 plain steps as the
-    batch grows.
-    """
-    p = points(*({"concurrency": n} for n in (8, 16, 32, 64)), base=GB10)
-    ratio = decode(p, True) / decode(p)
-    assert (np.diff(ratio) < 0).all()
-
-
 def serial(*changes: dict[str, object]) -> list[float]:
     """ms that a verify step walks through the cache in one block of threads."""
     p = points(
@@ -112,11 +100,6 @@ def test_random_prompts_share_fewer_experts_between_neighbours() -> None:
     assert decode(points(dense), True) == decode(points({**dense, "workload": "code"}), True)
 
 
-def test_sliding_windows_do_not_walk() -> None:
-    """Gemma 4 31B: 10 of 60 attention layers see the whole context."""
-    assert serial({"model": "gemma-4-31b"}) == serial({})
-
-
 def test_sliding_layers_attend_to_their_window_only() -> None:
     """Gemma 4 26B: 5 layers of 16 heads of 512 see the whole context, 25 of 256 a window of 1024;
     KV likewise.
@@ -131,21 +114,6 @@ def test_sliding_layers_attend_to_their_window_only() -> None:
     ]
     per_token = np.diff(longer) / [224, 1024]
     assert per_token[1] < 0.2 * per_token[0]  # beyond the window only the 5 layers read on
-    qwen = points({})
-    assert (
-        reads.attended_keys(qwen, np.array([3000.0]))[0]
-        == qwen.heads[0] * 3000 * qwen.global_layers[0] * qwen.head_dim[0]
-    )
-
-
-def test_an_assistant_drafter_reads_its_own_small_head() -> None:
-    gemma, qwen = (
-        points({"model": "gemma-4-31b"}, {"model": "qwen3.6-27b"}).take(np.array([0])),
-        points({"model": "qwen3.6-27b"}),
-    )
-    one = np.ones(1)
-    mine, other = (drafting.draft_seconds(p, C, one, 1000 * one)[0] for p in (gemma, qwen))
-    assert mine < 0.6 * other
 
 
 def test_apple_small_batches_run_in_half_precision() -> None:
@@ -158,23 +126,6 @@ def test_apple_small_batches_run_in_half_precision() -> None:
         points({**base, "hardware": "apple-m5-pro"}),
     )
     assert decode(old, True) / decode(old) > 1.2 * decode(new, True) / decode(new)
-
-
-def test_seconds_scale_with_bytes() -> None:
-    """Every tensor, the bandwidth and the rates times four: as fast, but for sampling (same
-    vocabulary).
-    """
-    p = points({"concurrency": 8})
-    size = {
-        n: getattr(p, n) * 4
-        for n in ("mixer_params", "dense_ffn_params", "expert_params", "shared_params")
-    }
-    size |= {
-        n: getattr(p, n) * 4
-        for n in ("lm_head_params", "mtp_params", "state_bytes", "kv_elems", "bw", "bf16", "fp8")
-    }
-    big = p.replace(**size, hidden=p.hidden * 4, heads=p.heads * 4)
-    assert decode(big)[0] == pytest.approx(decode(p)[0], rel=5e-3)
 
 
 def test_every_constant_has_a_source() -> None:
@@ -256,20 +207,6 @@ def test_m1_emulates_bf16_for_mlx_only() -> None:
     assert tiled > 2 * slow
 
 
-def test_an_n_gram_table_is_read_in_no_step() -> None:
-    """Flash-Next: 51 of 176 B parameters are a table; only its experts, mixers and head are
-    priced.
-    """
-    p = points({"model": "qwen3.8-flash-next", "quant": "nvfp4", "hardware": "gb10"})
-    everything = (
-        p.experts * p.expert_params * p.moe_layers
-        + p.mixer_params
-        + p.shared_params
-        + p.lm_head_params
-    )
-    assert everything[0] == pytest.approx(125e9, rel=0.02)
-
-
 def test_without_graphs_the_host_launches_both_arms() -> None:
     """27B on an A100 without CUDA graphs (liuzla100): 84 ms a plain step where the weights take 17;
     a draft rides along.
@@ -337,10 +274,7 @@ def test_beyond_the_graphs_a_step_is_never_shorter_than_its_launches() -> None:
     call = prompt_cost.call_seconds(p, C, 0.0)[0]
     extra = prompt_cost.eager_seconds(p, C, p.concurrency, np.array([0.01, 0.01]))
     assert extra.tolist() == pytest.approx([call - 0.01, 0.0])
-    assert prompt_cost.eager_seconds(p, C, p.concurrency, np.array([1.0, 1.0])).tolist() == [
-        0.0,
-        0.0,
-    ]
+    assert not prompt_cost.eager_seconds(p, C, p.concurrency, np.array([1.0, 1.0])).any()
 
 
 @pytest.mark.parametrize(

@@ -15,23 +15,17 @@ from advisor.perf.constants import Constants
 from advisor.perf.prompt_queue import Sizes
 from tests.perf import rows
 from tests.reference import replay
+from tests.tables import cells
 
 C = Constants()
 Floats = npt.NDArray[np.float64]
 STEPS = 100_000
 SERVICES = (0.1, 0.2, 0.4, 0.49, 0.52, 0.7, 0.9, 0.98, 1.03, 1.3, 1.9, 2.5, 4.05, 8.1)
 RATES = (0.02, 0.2, 0.7, 1.5, 4.0)
-B200 = {
-    **rows.ROW,
-    "hardware": "b200",
-    "engine_version": "0.32.0",
-    "k": "3",
-    "concurrency": "64",
-    "n_requests": "512",
-    "output_spread": "0.5",
-    "max_num_batched_tokens": "8192",
-    "prefix_caching": "0",
-}
+B200 = rows.ROW | cells(
+    "hardware=b200 engine_version=0.32.0 k=3 concurrency=64 n_requests=512 output_spread=0.5 "
+    "max_num_batched_tokens=8192 prefix_caching=0"
+)
 points = partial(rows.points, base=B200)
 
 

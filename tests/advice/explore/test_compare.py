@@ -40,11 +40,8 @@ def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -
     for name, arm in zip(names, found.arms, strict=True):
         assert arm.kind == kind
         engine, _, version = name.partition("@")
-        told = (
-            {"engine": engine, "engine_version": version or None}
-            if kind == "engine"
-            else {kind: name.lower() if kind == "method" else name}
-        )
+        told = {kind: name.lower() if kind == "method" else name}
+        told |= {"engine": engine, "engine_version": version or None} if kind == "engine" else {}
         alone = recommend(request.model_copy(update=told))
         assert (arm.advice.decision, arm.advice.plan) == (alone.decision, alone.plan)
         assert arm.advice.estimate == alone.estimate

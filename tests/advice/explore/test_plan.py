@@ -1,7 +1,6 @@
 """A plan for a mix: one class is `recommend`, splits pay or are refused in words."""
 
 import json
-import random
 import re
 import shlex
 from pathlib import Path
@@ -15,39 +14,11 @@ from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.render.explore.plan import mix_plan_json, plan_text
-from advisor.render.layout import Paper
+from advisor.render.explore.plan import mix_plan_json
 from advisor.render.objects import named_schema
 from tests.tables import spread
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-def mixes(count: int, seed: int) -> list[WorkMix]:
-    """Two or three classes on a machine, as words of `hardware gpus interconnect`."""
-    draw = random.Random(seed)
-    machines = ("gb10", "h100", "h100 2 nvlink", "h200 4 nvlink", "rtx5090", "rtx3090", "b200",
-                "rtx3090 2 pcie", "mi300x", "apple-m4-max", "strix-halo")  # fmt: skip
-    made = []
-    for _ in range(count):
-        classes = tuple(
-            WorkClass(
-                name=f"c{i}",
-                ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
-                output_tokens=draw.choice((64, 256, 1024)),
-                concurrency=draw.choice((1, 2, 4, 8, 16, 64)),
-            )
-            for i in range(draw.randint(2, 3))
-        )
-        hardware, gpus, link = (*draw.choice(machines).split(), "1", None)[:3]
-        model = draw.choice(("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-9b"))
-        engine = draw.choice((None, None, "vllm", "sglang", "llama-server"))
-        asked = {"hardware": hardware, "gpus": int(gpus), "model": model, "classes": classes}
-        asked |= {"interconnect": link} if gpus != "1" else {}
-        made.append(
-            WorkMix(**asked, engine=None if hardware in ("apple-m4-max", "strix-halo") else engine)
-        )
-    return made
 
 
 @pytest.mark.parametrize(
@@ -74,21 +45,6 @@ def test_two_servers_for_one_load_are_not_sold(
     assert made.chosen < 2
     gains = [one.gain.p50 for one in made.layouts if one.gain is not None]
     assert len(gains) > 2 and max(gains[2:]) < 1.03 * max(gains[:2])
-
-
-@pytest.mark.parametrize("mix", mixes(12, 23), ids=lambda m: f"{m.hardware}-{m.model}")
-def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: WorkMix) -> None:
-    made = plan_mix(mix)
-    jsonschema.Draft202012Validator(named_schema("plan")).validate(
-        json.loads(json.dumps(mix_plan_json(made), allow_nan=False))
-    )
-    assert made.best.refusal is None
-    for one in made.layouts:
-        if one.refusal is None:
-            assert {seen.name for seen in one.results} == {w.name for w in mix.classes}
-    text = plan_text(made)
-    assert max(map(len, text.splitlines())) <= 80
-    assert plan_text(made, Paper(unicode=False)).isascii()
 
 
 def test_a_class_asks_what_a_question_asks_by_default() -> None:
@@ -157,7 +113,11 @@ def test_commands_of_the_page_run(
 
 def test_the_mix_of_the_page_is_one() -> None:
     text = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)[0]
-    assert [work.name for work in read_mix(text).classes] == ["chat", "documents"]
+    made = plan_mix(read_mix(text))
+    told = json.loads(json.dumps(mix_plan_json(made), allow_nan=False))
+    jsonschema.Draft202012Validator(named_schema("plan")).validate(told)
+    for one in (one for one in made.layouts if one.refusal is None):
+        assert [seen.name for seen in one.results] == ["chat", "documents"]
     assert len(COMMANDS) >= 7
 
 
