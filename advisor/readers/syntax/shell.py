@@ -150,12 +150,17 @@ class Shell(ShellState):
             return False
         if not self.reading.repeat(body.end_byte - body.start_byte):
             return True
-        kept, self.scope.args = self.scope.args, args
+        kept, self.scope.args, self.outside = (self.scope.args, self.outside), args, {}
         found = len(self.reading.found)
         try:
             ended = self.block(body)
         finally:
-            self.scope.args = kept
+            self.scope.values = {  # a name that was not set is not set again
+                name: value
+                for name, value in (self.scope.values | self.outside).items()
+                if value is not None
+            }
+            self.scope.args, self.outside = kept
         returned, self.returning = self.returning, False
         return ended and not returned and len(self.reading.found) > found
 

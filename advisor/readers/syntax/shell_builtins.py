@@ -74,10 +74,13 @@ def declaration(shell: ShellState, node: Node) -> bool:
     text = shell.text(node).text
     export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
     for child in node.named_children:
+        name = shell.text(child.child_by_field_name("name") or child).text
+        if text.startswith("local"):
+            shell.outside.setdefault(name, shell.scope.values.get(name))
         if child.type == "variable_assignment":
             assign(shell, child, export)
         elif child.type == "variable_name" and export:
-            shell.scope.exported.setdefault(shell.text(child).text, shell.text(child).first())
+            shell.scope.exported.setdefault(name, shell.text(child).first())
     return False
 
 

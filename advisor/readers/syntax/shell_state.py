@@ -10,7 +10,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
-from advisor.readers.syntax.scope import Scope, interpolate
+from advisor.readers.syntax.scope import Scope, Value, interpolate
 from advisor.readers.syntax.words import expand_value, expand_word, split_words
 
 if TYPE_CHECKING:
@@ -46,10 +46,9 @@ class ShellState:
         self.passed: Env = dict(passed or {})
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
+        self.outside: dict[str, Value | None] = {}  # what a function's local names hold beside it
         self.guessing = False  # read as if it were given words
-        self.nesting = 0
-        self.sure = True
-        self.returning = False
+        self.nesting, self.sure, self.returning = 0, True, False
 
     def text(self, node: Node) -> Mapped:
         """Return the source text of a node."""
