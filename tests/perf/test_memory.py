@@ -7,7 +7,7 @@ import pytest
 
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.advice.recommend import recommend
-from advisor.domain.nouns import AdvisorError, Facts, Plan
+from advisor.domain.nouns import Facts, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -159,21 +159,6 @@ def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str,
     made = recommend(**asked)
     assert memory.bill(made.facts, made.plan).fits
     assert "quant" in [field for field, _, _ in made.facts.defaults]
-
-
-def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
-    asked = {"hardware": "rtx3090", "gpus": 3, "model": "glm-4.5-air"}
-    with pytest.raises(AdvisorError, match="--engine llama-server --quant q4_k_m"):
-        recommend(**asked, quant="awq-int4")
-    assert recommend(**asked, engine="llama-server", quant="q4_k_m").plan
-
-
-def test_a_repository_of_gguf_files_runs_on_llama_server() -> None:
-    for name in ("unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", "unsloth/Qwen3.6-27B-GGUF"):
-        made = recommend(hardware="h100", model=name)
-        assert (made.plan.engine, made.facts.quant.id) == ("llama-server", "q4_k_m")
-    with pytest.raises(AdvisorError, match="q4_k_m does not run on vllm"):
-        recommend(hardware="h100", model="unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", engine="vllm")
 
 
 def test_no_replica_is_left_without_a_request() -> None:
