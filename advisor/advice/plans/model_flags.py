@@ -19,10 +19,8 @@ INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*I
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
     """Environment without which this release does not start (FP8 on a GB10)."""
-    on_gb10 = facts.device.id == "gb10"
-    if facts.engine != "vllm" or facts.engine_version is None or not on_gb10:
-        return ()
-    if facts.quant is None or facts.quant.id != "fp8":
+    here = facts.engine == "vllm" and facts.device.id == "gb10"
+    if not here or facts.engine_version is None or facts.quant is None or facts.quant.id != "fp8":
         return ()
     known, release = get_defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
     return (("VLLM_USE_DEEP_GEMM", "0"),) if between(release, known.since, known.until) else ()

@@ -107,9 +107,8 @@ def tokens_a_step(run: Run) -> float | None:
     """
     if run.acceptance_length is not None or run.spec_method == "ngram":
         return run.acceptance_length
-    if EARLY_END.search(f"{run.spec_extra} {run.notes}"):
-        return None
-    if run.acceptance_rate is None or not run.k:
+    early = EARLY_END.search(f"{run.spec_extra} {run.notes}")
+    if early or run.acceptance_rate is None or not run.k:
         return None
     return round(1 + run.k * run.acceptance_rate, 2)
 

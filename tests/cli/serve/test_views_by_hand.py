@@ -106,14 +106,14 @@ def blind() -> dict[str, Any]:
     return views.metrics(cases.on(estimate=made.replace(ttft_ms=ttft)))[-1]
 
 
-def started(engine: str, key: bool) -> list[str]:
+def edges_of(engine: str, key: bool) -> list[str]:
     """First and last lines of a command."""
     plan = cases.plan(0, engine=engine, engine_version=None)
     made = command_lines(cases.text_of(plan), plan, key)
     return [made[0].partition(" ")[0], *made[-2:]]
 
 
-def mixed(hw: str) -> list[Any]:
+def show_mix(hw: str) -> list[Any]:
     """Whether the best layout stands first, how its file begins, a word of why there is none."""
     rows = ({"concurrency": 4}, {"concurrency": 1, "prompt": 8192})
     made = sheets.make_plan(check_fields(sheets.MixForm, {"hw": hw, "classes": rows}))
@@ -134,10 +134,10 @@ MIX = {"concurrency": "9", "ctx": "100", "workload": "code"}
 SHORT: dict[str, tuple[Callable[[], Any], Any]] = {
     "untold": (lambda: [blind()[key] for key in ("words", "tone")],
                ["not predictable; measured here 2.31x, k=2", "untold"]),
-    "key by option": (lambda: started("sglang", True), [
+    "key by option": (lambda: edges_of("sglang", True), [
         "python3", "  --mem-fraction-static 0.85 --reasoning-parser qwen3 --disable-radix-cache \\",
         '  --api-key "${SGLANG_API_KEY:?set it first}"']),
-    "key by variable": (lambda: started("vllm", True)[0], 'VLLM_API_KEY="${VLLM_API_KEY:?set'),
+    "key by variable": (lambda: edges_of("vllm", True)[0], 'VLLM_API_KEY="${VLLM_API_KEY:?set'),
     "typed": (lambda: controls.fields({"engine": "vllm@0.9"}, ("engine",))[0]["options"], [
         ("vllm@0.9", "vllm@0.9"), ("", "by hardware"), ("vllm", "vllm"), ("sglang", "sglang"),
         ("llama-server", "llama-server")]),
@@ -156,7 +156,7 @@ SHORT: dict[str, tuple[Callable[[], Any], Any]] = {
         cells("name_1=chat concurrency_1=9 prompt_1=100 output_1=256 workload_1=code goal_1=tpot"),
         {}, cells("name_2=documents concurrency_2=4 prompt_2=8192 output_2=256 workload_2=rag "
                   "goal_2=throughput"), {"tpot_2": True}, {}, {}]),
-    **{f"mix on {hw}": (lambda hw=hw: mixed(hw), wanted) for hw, wanted in (  # type: ignore[misc]
+    **{f"mix on {hw}": (lambda hw=hw: show_mix(hw), wanted) for hw, wanted in (  # type: ignore[misc]
         ("gb10", [True, "#", ""]), ("apple-m3-ultra", [True, "", "compose"]))},
     "no answer": (lambda: [[one.name, one.question.gpus, one.advice, "GiB short" in one.problem]
         for one in (site._cell("gb10", 1, "deepseek-r1", "", 4),
