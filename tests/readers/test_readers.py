@@ -48,14 +48,13 @@ def test_anchors_and_several_services() -> None:
 
 # behind a `?` stands what is left open
 SCRIPTS = r"""
-if false; then P=1; elif true; then P=2; else P=3; fi
+X=true; if false; then P=1; elif $X; then P=2; else P=3; fi
 X=; if [ -z "$X" -a -n "a" ]; then P=1; else P=2; fi
 X=b; if [ "$X" != a ] && [[ "$X" == b* ]]; then P=1; else P=2; fi
 X=b; if [ "$X" = a ] || ! [ "$X" = c ]; then P=1; else P=2; fi
 X=3; if [ $X -eq 3 ] && [ $X -ne 4 ] && [ $X -ge 3 ] && [ $X -le 3 ]; then P=1; else P=2; fi
 X=3; if [ $X -lt 3 ] || [ $X -gt 3 ]; then P=1; else P=2; fi
 X=a; Y=b; if [[ $X = b || $Y = a ]] || ! [[ -n $X && $Y == b ]]; then P=1; else P=2; fi
-X=true; if $X; then P=1; else P=2; fi
 X=abc; case $X in b*|c) P=1;; b*|a*) P=2;; *) P=3;; esac
 X=z; case $X in b*|a*) P=1;; *) P=2;; esac
 for P in 1 2; do :; done
