@@ -46,32 +46,7 @@ def test_anchors_and_several_services() -> None:
     assert {var.name for var in second.env} == {"A", "B"}
 
 
-# behind a `?` stands what is left open
-SCRIPTS = r"""
-X=true; if false; then P=1; elif $X; then P=2; else P=3; fi
-X=; if [ -z "$X" -a -n "a" ]; then P=1; else P=2; fi
-X=b; if [ "$X" != a ] && [[ "$X" == b* ]]; then P=1; else P=2; fi
-X=b; if [ "$X" = a ] || ! [ "$X" = c ]; then P=1; else P=2; fi
-X=3; if [ $X -eq 3 ] && [ $X -ne 4 ] && [ $X -ge 3 ] && [ $X -le 3 ]; then P=1; else P=2; fi
-X=3; if [ $X -lt 3 ] || [ $X -gt 3 ]; then P=1; else P=2; fi
-X=a; Y=b; if [[ $X = b || $Y = a ]] || ! [[ -n $X && $Y == b ]]; then P=1; else P=2; fi
-X=abc; case $X in b*|c) P=1;; b*|a*) P=2;; *) P=3;; esac
-X=z; case $X in b*|a*) P=1;; *) P=2;; esac
-for P in 1 2; do :; done
-f() { local P=9 Q; }; P=1; f
-f() { P=$2$1; }; set -- 7 8 9; shift; f $1 5
-X=; Y=1; P=${X:-5}${X-6}${Y:-7}${Y:+8}
-A=(1 2 3); A+=(5); P=${A[1]}; P+=${A[3]}
-declare -i P=5; readonly Q=6; export R=7; P=$P$Q$R$(echo 6)`echo 8`
-P=1; unset P; P=${P:-2}; (P=3)
-true && P=3; false || P=4; false && P=5
-P=$'5'; P="$P"'2'3; eval Q=$P; P=$Q
-[ -n "$Q" ] || P=5
-? X=12/34; P=${X%%/*}
-? P=$((1+2))
-? X=Y; Y=3; P=${!X}
-? A=1; if [[ $A =~ ^(1|a)$ ]]; then P=1; else P=2; fi
-""".strip().splitlines()
+SCRIPTS = load_yaml(Path(__file__).with_name("scripts.yaml"))["bash"].splitlines()
 
 
 @pytest.mark.parametrize("line", SCRIPTS)

@@ -257,6 +257,7 @@ def test_ray_gets_a_vllm_it_takes(model: str, asked: str | None, release: str, h
     (config,) = yaml.safe_load(text)["applications"][0]["args"]["llm_configs"]
     pip = config.get("runtime_env", {}).get("pip")
     assert pip == (["vllm==0.32.0"] if asked == "0.32.0" else None)
+    assert (" no known Ray takes this release by itself: test it, or " in text) == bool(pip)
     report = validate(None, text=text, name="serve.yaml", engine_version=release)
     assert not [one for one in report.findings if one.severity == "error"]
 
