@@ -20,7 +20,7 @@ _LOCAL = ("localhost", "127.0.0.1", "0.0.0.0")
 _CLIENT = lazy_re(r"OPENAI_\w*BASE\w*[\"']?\s*[:=]\s*[\"']?\Z")
 # folders of a container that hold something else than its image: of the host, and its own
 _FOLDER = (
-    r"(?:([^\s\"':,=]{0,200}):"
+    r"(?:(?<![^\s\"':,=])([^\s\"':,=]{0,200}):"
     r"|(?:mountPath: |target[=:] ?|dst=|COPY [^\n\[]{1,200} )[\"']?)"
     r"(/(?!/)[\w./-]+)(?=(?::[\w,]+)?[\"',\s])"
 )
@@ -70,8 +70,9 @@ def _check_pairs(reading: Reading) -> None:
     """Names that one place of the file gives, and another asks for: nobody asks for it there."""
     text = reading.source.text[:MAX_TEXT]
     for row in read_table("forms")["agree"]["value"]:
-        listed = list_matches(row["given"], text) if row["mark"] in text else ()
-        given = {one[one.lastindex or 0] for one in listed}
+        if row["mark"] not in text:
+            continue
+        given = {one[one.lastindex or 0] for one in list_matches(row["given"], text)}
         asked = [
             (one[at], one.span(at))
             for one in list_matches(row["asked"], text)

@@ -36,8 +36,10 @@ class Node:
 
     def get(self, *names: str) -> Node:
         """The value of the first of these keys; merged mappings (`<<`) come last."""
-        each = (self._find(name, 0) for name in names)
-        return next((one for one in each if one.kind), NOTHING)
+        for name in names:
+            if (found := self._find(name, 0)).kind:
+                return found
+        return NOTHING
 
     def _find(self, name: str, depth: int) -> Node:
         own = self._own

@@ -4,9 +4,9 @@ All conditions of a row's `if` hold, the first of an option that is given: "--a"
 off), "no --a" (given nowhere, or off), "--a = x|y*" or "--a != x|y*" (its value is one of these, or
 none), "--a < --b*4" (whole numbers; also > >= == and %: the right one does not divide the left),
 "--a <> --b" (texts), or one "or" another. An option that is not given has its parser's default.
-"--a.key" is a key of its JSON, NAME a variable of the environment, other words are `words_of` the
-case. `text` or `says` tell what is wrong, with the value of {--a}; `set`, `drop`, `swap` and `fix`
-what helps.
+"--a.key" is a key of its JSON, NAME a variable of the environment, other words are WORDS of
+the case. `text` or `says` tell what is wrong, with the value of {--a}; `set`, `drop`, `swap` and
+`fix` what helps.
 """
 
 import json
@@ -42,6 +42,27 @@ SIGNS: dict[str, tuple[str, Callable[[int, int], bool]]] = {
     ">=": ("at or above", operator.ge),
     "==": ("equal to", operator.eq),
     "%": ("no multiple of", lambda left, right: left > 0 and right > 0 and left % right != 0),
+}
+# what a condition may ask of the case beside its options; None where it is not known
+WORDS: dict[str, Callable[[Case], object]] = {
+    "model": lambda case: case.plan.model,
+    "llm": lambda case: case.facts.llm.id or (case.plan.model or "").rpartition("/")[2],
+    "name": lambda case: case.model_name,
+    "release": version_label,
+    "arch": lambda case: case.facts.llm.arch,
+    "kv_heads": lambda case: case.facts.llm.kv_heads,
+    "weights": lambda case: case.facts.quant and case.facts.quant.id,
+    "vendor": lambda case: case.facts.hardware and case.facts.hardware.vendor,
+    "capability": capability,
+    "hardware": lambda case: case.hardware_name,
+    "method": lambda case: case.plan.method,
+    "(k+1)": lambda case: case.plan.k and case.plan.k + 1,  # tokens of a request in a step
+    "attention": lambda case: case.plan.attention_backend or "none",
+    "kv": lambda case: case.plan.kv_cache_dtype or "auto",
+    "drafter": lambda case: case.plan.draft_model or "none",
+    "caching": lambda case: str(case.plan.prefix_caching),
+    "cached": lambda case: str(prefix_caching_on(case)),  # the release's default with it
+    "devices": lambda case: len((case.value("--device") or "").split(",")),
 }
 _OPTION = lazy_re(r"(?:--[\w-]+)?")
 _NAMED = lazy_re(r"\{([^{}]*)\}")
@@ -96,40 +117,14 @@ def judge(case: Case, row: Mapping[str, Any], held: list[str]) -> Hits:
         )
 
 
-def words_of(case: Case) -> dict[str, object]:
-    """What a condition may ask of the case beside its options; None where it is not known."""
-    facts, plan, model = case.facts, case.plan, case.facts.model
-    name, chosen = (plan.model or "").lower(), case.value("--device")
-    return {
-        "model": name,
-        "llm": model.id if model else name.rpartition("/")[2],
-        "name": case.model_name,
-        "release": version_label(case),
-        "arch": model.arch if model else None,
-        "kv_heads": model.kv_heads if model else None,
-        "weights": facts.quant.id if facts.quant else None,
-        "vendor": facts.hardware.vendor if facts.hardware else None,
-        "capability": capability(case),
-        "hardware": case.hardware_name,
-        "method": plan.method,
-        "(k+1)": plan.k + 1 if plan.k else None,  # tokens of a request in a step
-        "attention": plan.attention_backend or "none",
-        "kv": plan.kv_cache_dtype or "auto",
-        "drafter": plan.draft_model or "none",
-        "caching": str(plan.prefix_caching),
-        "cached": str(prefix_caching_on(case)),  # the release's default with it
-        "devices": chosen.count(",") + 1 if chosen else None,
-    }
-
-
 def look_up(case: Case, name: str) -> str | None:
     """What a word of a condition stands for: "" where it is not given, None where that is open."""
+    if name[0] != "-":
+        word = WORDS[name](case) if name in WORDS else case.launch.env_value(name)
+        return str(word) if word else None
     flag, (head, _, key) = case.flag(name), name.partition(".")
     if flag is not None:
         return None if flag.unresolved else flag.value or "true"
-    if name[0] != "-":
-        word = words_of(case).get(name) or case.launch.env_value(name)
-        return str(word) if word else None
     if key and case.flag(head) is not None:
         text = case.value(head) or ""
         inside = json.loads(text).get(key, "") if problem(text) is None else None
@@ -155,6 +150,7 @@ def measure(case: Case, words: str) -> int | None:
     return math.prod(numbers) if len(numbers) == words.count("*") + 1 else None
 
 
+@cache
 def parts(condition: str) -> tuple[str, str, str]:
     """A condition's name, sign and what is wanted; the last two may be empty."""
     name, _, rest = condition.partition(" ")
