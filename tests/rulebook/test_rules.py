@@ -23,6 +23,7 @@ from advisor.domain.nouns import (
     Severity,
     UnknownFact,
 )
+from advisor.knowledge.rule_data import table
 from advisor.rules import all_rules, build, check, decisive_findings, get_rule, registry
 from advisor.rules.kit.flags import CATALOGUED
 from advisor.rules.registry import Rule, parse_doc, rule
@@ -40,6 +41,14 @@ def test_declaration(declared: Rule) -> None:
     assert set(declared.needs) <= FACT_NEEDS
     assert text.summary.endswith(".") and text.why and text.bad != text.good
     assert declared.code[:3] in ("SD1", "SD2", "SD3", "SD4", "SD5")
+
+
+def test_a_relation_names_options_that_exist() -> None:
+    for engine in CATALOGUED:
+        known = engines.get(engine).catalogue
+        for row in table("relations")[engine]:
+            for name in re.findall(r"--[a-z][\w-]*", " ".join(row["if"])):
+                assert getattr(known.find(name), "name", "") == name, row
 
 
 def test_many_rules_with_unique_codes_and_slugs() -> None:
