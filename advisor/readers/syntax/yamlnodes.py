@@ -36,10 +36,8 @@ class Node:
 
     def get(self, *names: str) -> Node:
         """The value of the first of these keys; merged mappings (`<<`) come last."""
-        for name in names:
-            if (found := self._find(name, 0)).kind:
-                return found
-        return NOTHING
+        first = self._find(names[0], 0)
+        return first if first.kind or len(names) == 1 else self.get(*names[1:])
 
     def _find(self, name: str, depth: int) -> Node:
         own = self._own
