@@ -43,8 +43,11 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
     held = (Checkpoint(quant=quant, repository=path, source=READ),) if quant else ()
     for model in known.values():
         if model.proxy is None and _same_shape(model, fields):
-            top = fields.get("max_context_tokens") or model.max_context_tokens
-            return model.replace(max_context_tokens=top, checkpoints=held or model.checkpoints)
+            return model.replace(
+                max_context_tokens=fields.get("max_context_tokens") or model.max_context_tokens,
+                checkpoints=held or model.checkpoints,
+                mtp_layers=model.mtp_layers if fields["mtp_layers"] != 0 else 0,  # it has no head
+            )
     folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
     name = str(fields.pop("name", "") or os.path.basename(folder))
     return LLM(

@@ -154,7 +154,7 @@ def _has_no_head(pair: tuple[LLM, LLM]) -> bool:
     acceptance of other heads says nothing of it.
     """
     model, shape = pair
-    known = model.mtp_layers or (shape.mtp_layers if shape is not None else None)
+    known = model.mtp_layers if model.mtp_layers is not None or shape is None else shape.mtp_layers
     return not (known or model.assistant or model.is_class)
 
 

@@ -234,8 +234,19 @@ def test_a_known_name_is_no_folder_unless_it_is_written_as_a_path(
     assert store.llm("./qwen3-8b").id == "qwen3-30b-a3b"
 
 
-def test_a_head_that_a_configuration_does_not_tell_is_not_known(tmp_path: Path) -> None:
-    assert store.llm(config(tmp_path, QWEN3_8B)).id == "qwen3-8b"  # a known shape
-    plain = {key: value for key, value in UNKNOWN.items() if key != "num_nextn_predict_layers"}
-    assert store.llm(config(tmp_path, plain)).mtp_layers is None
-    assert store.llm(config(tmp_path, plain | {"mtp_num_hidden_layers": 0})).mtp_layers == 0
+KNOWN = {"hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24,
+         "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 17408}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "layers"),
+    [  # of a known shape: what the file does not tell is that model's, what it tells its own
+        (UNKNOWN | {"num_nextn_predict_layers": None}, None), (KNOWN, 1),
+        (UNKNOWN | {"num_nextn_predict_layers": 0}, 0), (KNOWN | {"mtp_num_hidden_layers": 0}, 0),
+    ],
+)  # fmt: skip
+def test_a_head_may_be_none(tmp_path: Path, fields: dict[str, Any], layers: int | None) -> None:
+    path = config(tmp_path, fields)
+    advice = recommend(hardware="h100-sxm", model=path, engine="vllm", concurrency=1)
+    assert store.llm(path).mtp_layers == layers
+    assert ((advice.candidate or advice.plan).method == "mtp") == bool(layers)

@@ -32,25 +32,16 @@ def fix(text: str, name: str, unsafe: bool, **told: Any) -> fixes.FileChange:
     return apply_rounds(report.reads[0].source, report, partial(judge, **told), unsafe)
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
-def test_a_fix_writes_what_it_says(row: dict[str, Any]) -> None:
-    name = row.get("file", "-")
-    told = {TOLD[word]: row[word] for word in TOLD if word in row}
-    change = fix(row["text"], name, not row["safe"], select=[row["code"]], **told)
-    assert change.text == row["fixed"]
-    assert not validate(text=change.text, name=name, select=[row["code"]], **told).findings
-    assert fix(change.text, name, True, select=[row["code"]], **told).text == change.text
-    if not row["safe"]:
-        assert fix(row["text"], name, False, select=[row["code"]], **told).text == row["text"]
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
-def test_other_newlines_stay(row: dict[str, Any]) -> None:
-    name = row.get("file", "-")
-    told = {TOLD[word]: row[word] for word in TOLD if word in row}
-    text = row["text"].replace("\n", "\r\n")
-    change = fix(text, name, not row["safe"], select=[row["code"]], **told)
-    assert change.text == row["fixed"].replace("\n", "\r\n")
+def test_a_fix_writes_what_it_says(row: dict[str, Any], newline: str) -> None:
+    text, fixed = (row[part].replace("\n", newline) for part in ("text", "fixed"))
+    name, told = row.get("file", "-"), {TOLD[word]: row[word] for word in TOLD if word in row}
+    told["select"] = [row["code"]]
+    change = fix(text, name, not row["safe"], **told)
+    assert change.text == fixed and not judge(fixed, name, **told).findings
+    assert fix(fixed, name, True, **told).text == fixed
+    assert row["safe"] or fix(text, name, False, **told).text == text
 
 
 @pytest.mark.parametrize("unsafe", [False, True])

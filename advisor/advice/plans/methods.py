@@ -70,8 +70,9 @@ def methods(facts: Facts) -> tuple[Method, ...]:
     asked = asked_method(facts)
     if asked == "ngram":
         return ("ngram",)  # copied from earlier text: any model
-    # a head whose layers are known, so that it can be priced
-    head = any(shape.mtp_layers for shape in (facts.model, facts.shape) if shape is not None)
+    # a head whose layers are known, so that it can be priced; what the model itself says counts
+    shapes = (shape.mtp_layers for shape in (facts.model, facts.shape) if shape is not None)
+    head = next((layers for layers in shapes if layers is not None), 0)
     own: tuple[Method, ...] = ("mtp",) if head or assistant(facts) else ()
     others = drafters.methods(facts) if asked != "mtp" else ()
     if own and asked in (None, "mtp") and not (others and headless(facts)):

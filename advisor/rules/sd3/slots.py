@@ -55,8 +55,7 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
                 case.flag("--max-model-len") or case.spec_flag(),
                 "--max-num-seqs",
                 str(wanted),
-                f"Set --max-num-seqs to the concurrency that you serve, as far as memory allows: "
-                f"{wanted}.",
+                f"Set --max-num-seqs to the concurrency that you serve, if it fits: {wanted}.",
             ),
         )
     elif slots is not None and blocks is not None and blocks < slots:
