@@ -6,7 +6,6 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
 
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
-OTHERS = ("", "systemd", "recipe")
 BUDGET = table("compatibility")["startup_seconds"]
 LEAST = BUDGET["least"]
 _SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
@@ -14,6 +13,8 @@ KINDS = (
     *("kubernetes", "helm", "helmrelease", "llmkube"),
     *("kubernetes-helmrelease", "kubernetes-llmkube"),
 )
+# what says how much shared memory a container has; an image or a recipe leaves it to what runs it
+HOSTS = ("compose", "docker-run", "docker-create", "quadlet", *KINDS, "helm-values")
 
 
 @rule("SD238", "info")
@@ -28,9 +29,8 @@ def image_unpinned(case: Case) -> Hits:
     Sources: compose and Kubernetes documentation on image tags
     """
     container = case.launch.container
-    if case.launch.emitted or case.launch.version_pinned or container is None:
-        return
-    if container.image and floats(container):
+    fixed = case.launch.emitted or case.launch.version_pinned
+    if container is not None and container.image and not fixed and floats(container):
         yield Hit(
             f"the image tag '{container.tag or 'latest'}' can change to another release",
             flag="image",
@@ -63,12 +63,12 @@ def shm_small(case: Case) -> Hits:
     Sources: rwlove/home-ops; Tanguille/cluster; vLLM docs, deploying with Docker
     """
     container, workers = case.launch.container, case.plan.tp * case.plan.pp
-    # the tool that runs a recipe sets it; of variables it stands where the container is made
-    if container is None or case.launch.form == "env" or container.kind in OTHERS:
+    if container is None or container.kind not in HOSTS or workers == 1 or not container.image:
         return
-    enough = container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= 1 << 30
-    if container.image and workers > 1 and not enough:
-        has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
+    size = container.shm_bytes  # a chart or an operator may give what the file does not say
+    small = container.complete if size is None else size < 1 << 30
+    if small and not (container.ipc_host or container.shm_volume):
+        has = f"{size >> 20} MiB" if size else "the default 64 MB"
         yield Hit(
             f"{workers} workers with {has} of shared memory",
             flag="shm_size",
