@@ -54,9 +54,9 @@ def llama_mixed_kv_types(case: Case) -> Hits:
     Sources: Tanguille/cluster@c9a7856e4
     """
     k, v = case.flag("--cache-type-k"), case.flag("--cache-type-v")
-    given = [place for place in (k, v) if place is not None]
+    given, flash = [one for one in (k, v) if one is not None], case.value("--flash-attn") or "on"
     # SD107 names a type that there is not; the other is no cure
-    if not given or any(one.unresolved or not is_accepted(case, one) for one in given):
+    if flash.lower() in OFF or any(one.unresolved or not is_accepted(case, one) for one in given):
         return
     types = [((place.value if place else None) or "f16").lower() for place in (k, v)]
     if types[0] != types[1]:

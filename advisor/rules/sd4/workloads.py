@@ -6,6 +6,7 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
+from advisor.rules.kit.flags import spec_keys
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
@@ -23,7 +24,10 @@ def ngram_general_text(case: Case) -> Hits:
     """
     if is_suffix_decoding(case):
         return
-    longer = "; at least raise prompt_lookup_min to 8" if case.plan.engine == "vllm" else ""
+    keys, longer = spec_keys(case)[1], ""
+    ends = [n for end in ("min", "max") if isinstance(n := keys.get(f"prompt_lookup_{end}"), int)]
+    if case.plan.engine == "vllm" and (ends or [5])[0] < 8:  # the one that is left out is as long
+        longer = "; at least raise prompt_lookup_min, and prompt_lookup_max with it, to 8"
     effect = regime(case, losses.lookup).effect
     yield Hit(
         "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
