@@ -122,8 +122,12 @@ def mtp_head_unusable(case: Case) -> Hits:
             sources=(checkpoint.source,),
         )
     elif row := unusable_head(model_text(case)):
-        text = f"{row['text']}: check the log's acceptance before trusting MTP here"
-        yield Hit(text, severity=row["severity"], fix=UNUSABLE, row=row)
+        yield Hit(
+            f"{row['text']}: check the log's acceptance before trusting MTP here",
+            severity=row["severity"],
+            fix=UNUSABLE,
+            row=row,
+        )
 
 
 def without(case: Case) -> Fix:

@@ -37,8 +37,11 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
         # larger batches run without graphs where the default is larger, and were seen to start
         if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
             return
-        rare = "at a long context it can have fewer"
-        room = rare if blocks is None else f"the memory holds states for about {blocks}"
+        room = (
+            "at a long context it can have fewer"
+            if blocks is None
+            else f"the memory holds states for about {blocks}"
+        )
         wanted, hw = min(streams(case) or 32, most), case.facts.hardware
         memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else 0.0
         large = memory >= number("memory", "vllm_large_device_gb")
@@ -94,13 +97,14 @@ def slots_far_from_load(case: Case) -> Hits:
         return
     load = f"{running} concurrent request{'s' if running != 1 else ''}{each_replica(case)}"
     if slots < running:
-        what = f"Set at least {running} slots, as far as memory allows."
         yield Hit(
             f"{slots} slot{'s' if slots != 1 else ''} for {load}: "
             f"{running - slots} {'is' if running - slots == 1 else 'are'} always queued",
             flag=place,
             severity="warning",
-            fix=set_fix(case, place, str(running), what),
+            fix=set_fix(
+                case, place, str(running), f"Set at least {running} slots, as far as memory allows."
+            ),
         )
     elif reserves and slots > running * number("memory", "seqs_over_concurrency"):
         fits = max(4, 2 * running)
