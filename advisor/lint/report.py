@@ -52,10 +52,9 @@ class Change(NamedTuple):
             "keep": "recommend: keep this file's drafter",
         }
         head = heads.get(self.decision, f"recommend: speculation {self.decision}")
-        if self.decision == "keep":
-            return [f"{head}; {self.why}"]
-        if not self.fields:
-            return [f"{head}; nothing to change here"]
+        if self.decision == "keep" or not self.fields:
+            why = self.why if self.decision == "keep" else "nothing to change here"
+            return [f"{head}; {why}"]
         replicas = any(name == "dp" for name, _, _ in self.fields)
         said = ", ".join(
             f"{name} {_value_text(old)} -> {_value_text(new)}"

@@ -130,12 +130,11 @@ def _split_item(item: Mapped, reading: Reading) -> list[Mapped]:
 
 def _check_serve(around: Surroundings, words: list[Mapped], reading: Reading) -> None:
     name = around.image_text()
-    if [word.text for word in words[:2]] != ["vllm", "serve"] or not is_official(name):
-        return
-    if engine_of_image(name) == "vllm":
+    given = [word.text for word in words[:2]] == ["vllm", "serve"]
+    if given and is_official(name) and engine_of_image(name) == "vllm":
         said = f"{name} starts `vllm serve` itself: given again, it counts as the model"
-        place = words[1].span()
-        reading.slip(said, words[0].first(), place and place[1])
+        rest = words[2].span() if len(words) > 2 else None
+        reading.slip(said, words[0].first(), rest and rest[1], words[2].text if rest else "")
 
 
 def _check_command(

@@ -176,30 +176,21 @@ def configurations(draw: st.DrawFn) -> str:
 QUOTES = "\"'"
 
 
-@settings(max_examples=300)
-@given(configurations(), st.data())
-def test_taking_a_flag_away_leaves_the_others(text: str, data: st.DataObject) -> None:
-    before = read_text(text).launches[0]
-    flag = data.draw(st.sampled_from([flag for flag in before.flags if flag.name != "--model"]))
-    after_text = change(text, flag.name, "")
-    after = read_text(after_text).launches[0]
-    assert [(f.name, f.value) for f in after.flags] == [
-        (f.name, f.value) for f in before.flags if f.name != flag.name
-    ]
-
-
-@settings(max_examples=300)
+@settings(max_examples=400)
 @given(
     configurations(),
     st.data(),
-    st.sampled_from(("--seed 7", "--swap-space 4 --seed 1", "--disable-log-stats")),
+    st.sampled_from(("", "--seed 7", "--swap-space 4 --seed 1", "--disable-log-stats")),
 )
-def test_putting_another_flag_in_its_place(text: str, data: st.DataObject, new: str) -> None:
-    before = read_text(text).launches[0]
-    flag = data.draw(st.sampled_from([flag for flag in before.flags if flag.name != "--model"]))
-    after = read_text(change(text, flag.name, new)).launches[0]
+def test_others_or_none_in_its_place(text: str, data: st.DataObject, new: str) -> None:
+    before = read_text(text).launches[0].flags
+    taken = data.draw(st.sampled_from([flag.name for flag in before if flag.name != "--model"]))
+    after = read_text(change(text, taken, new)).launches[0].flags
     names = {word for word in new.split() if word.startswith("--")}
-    assert {f.name for f in after.flags} == ({f.name for f in before.flags} - {flag.name}) | names
+    assert names <= {f.name for f in after}
+    assert [(f.name, f.value) for f in after if f.name not in names] == [
+        (f.name, f.value) for f in before if f.name != taken
+    ]
 
 
 def test_a_quote_that_is_never_closed_is_not_written() -> None:
@@ -228,21 +219,14 @@ def test_an_edit_with_an_open_quote_fits_no_form() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "is_worse"),
     [
-        ([], ["error"], True),
-        (["warning"], ["error"], True),  # as many findings, one error more
-        (["error"], ["error", "error"], True),
-        (["error"], ["warning"], False),
-        (["warning"], ["warning", "warning"], True),
-        (["info"], ["warning"], True),
-        (["warning"], ["warning", "info"], True),
-        (["error", "info"], ["info"], False),
-        ([], [], False),
-        (["error"], ["warning", "info"], False),  # what the error hid
+        ([], ["error"], True), (["warning"], ["error"], True),  # as many findings, one error more
+        (["error"], ["error", "error"], True), (["error"], ["warning"], False),
+        (["warning"], ["warning", "warning"], True), (["info"], ["warning"], True),
+        (["warning"], ["warning", "info"], True), (["error", "info"], ["info"], False),
+        ([], [], False), (["error"], ["warning", "info"], False),  # what the error hid
     ],
-)
-def test_a_fix_that_adds_an_error_is_refused(
-    before: list[str], after: list[str], is_worse: bool
-) -> None:
+)  # fmt: skip
+def test_an_error_more_is_refused(before: list[str], after: list[str], is_worse: bool) -> None:
     def report(severities: list[str]) -> Report:
         found = [Finding(code="SD101", severity=one, message="m") for one in severities]  # type: ignore[arg-type]
         return Report(findings=tuple(found))
@@ -269,8 +253,5 @@ def test_the_line_above_lost_options_goes_on(text: str, sign: str, joined: str |
     line = text[: text.index("--a")].count("\n") + 1
     about = {"code": "SD126", "severity": "error", "message": "m", "file": "-", "line": line}
     lost = Finding(**about, fix=Fix(text=f"end with {sign}"))
-    found = continue_line(source, lost)
-    edits = found.fix.edits
-    assert [text[: one.start] + one.text + text[one.end :] for one in edits] == [
-        text for text in (joined,) if text is not None
-    ]
+    written = [fixes.apply(text, [one]) for one in continue_line(source, lost).fix.edits]
+    assert written == ([] if joined is None else [joined])

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rulecases import doc_cases, yaml_cases
 
 from advisor.domain.nouns import Edit, Finding, Fix
 from advisor.lint import fixes
 from advisor.lint.apply_fixes import apply_rounds, worse
-from advisor.lint.report import Report
+from advisor.lint.report import Given, Report
 from advisor.lint.validate import validate
 from advisor.readers.source import SourceText
 from tests.tables import load_yaml, spread
@@ -42,6 +43,22 @@ def test_a_fix_writes_what_it_says(row: dict[str, Any], newline: str) -> None:
     assert change.text == fixed and not judge(fixed, name, **told).findings
     assert fix(fixed, name, True, **told).text == fixed
     assert row["safe"] or fix(text, name, False, **told).text == text
+
+
+@pytest.mark.parametrize("part", spread(range(3), 3))
+def test_an_edit_alone_takes_its_finding_away_and_adds_no_error(part: int) -> None:
+    for case in [*doc_cases(), *yaml_cases()][part::3]:
+        told = {key: value for key, value in case.given.items() if key in Given._fields}
+        before, code = judge(case.text, "-", **told), case.name[:5].upper()
+        for one in before.findings:
+            change = fixes.apply_edits(before.reads[0].source, [one], unsafe=True).text
+            if one.code == code and change != case.text:
+                after = judge(change, "-", **told).findings
+                left = [f for f in after if f.message == one.message and f.fix and f.fix.edits]
+                errors, had = (
+                    [f for f in x if f.severity == "error"] for x in (after, before.findings)
+                )
+                assert not left and len(errors) <= len(had), f"{case.name}: {change}"
 
 
 @pytest.mark.parametrize("unsafe", [False, True])

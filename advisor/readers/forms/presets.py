@@ -18,6 +18,10 @@ _MODEL_KEYS = frozenset((
 _REPOSITORY = lazy_re(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
 _ESCAPED = lazy_re(r"\\[\\\"$`]")
 _EXPORT = lazy_re(r"(?m)^[ \t]*export[ \t]")
+# what other programs call so as well: of these alone no file is llama-server's
+_SHARED = frozenset((
+    "model", "m", "host", "port", "api-key", "timeout", "temperature", "seed", "top-k", "top-p",
+))  # fmt: skip
 _NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
 Pair = tuple[Mapped, Mapped | None]
 
@@ -73,10 +77,10 @@ def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
         if not _REPOSITORY.match(name.text):
             return
         pairs = [(synthetic("hf-repo", name.first()), name), *pairs]
-    find = engines.get("llama-server").catalogue.find
-    keys = [key.text for key, _ in pairs]
+    find, keys = engines.get("llama-server").catalogue.find, (key.text for key, _ in pairs)
     known = [k for k in keys if k.startswith("LLAMA_ARG_") or find("--" + k) or find("-" + k)]
-    if 2 * len(known) < len(keys):
+    files = [one for _, one in pairs if one and ".gguf" in one.text.lower()]
+    if 2 * len(known) < len(pairs) or not (files or {*known} - _SHARED):
         return  # others have a `model = ...` too
     around = Surroundings(kind="ini", name=name.text)
     at = name.first() if name.first() >= 0 else pairs[0][0].first()

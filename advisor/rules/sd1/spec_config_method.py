@@ -126,7 +126,7 @@ def spec_config_without_model(case: Case) -> Hits:
     if isinstance(model, str) and _VARIABLE.fullmatch(model) and place and not place.unresolved:
         text = f"the drafter is named {model} as it stands: single quotes keep the shell from it"
         yield Hit(text, flag=place, fix=f'End the single quotes around it: "\'"{model}"\'".')
-    if model or K not in data:
+    if model or (method is None and K not in data):
         return
     if (method is not None and method not in NEED) or case.flag("--spec-model", "--spec-method"):
         return

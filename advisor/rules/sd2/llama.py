@@ -5,7 +5,7 @@ from advisor.knowledge.rule_data import table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer
-from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
+from advisor.rules.kit.fixes import add_fix, joint_fix, set_fix, span_fix
 from advisor.rules.kit.policy import regime
 from advisor.rules.kit.relations import relate
 from advisor.rules.kit.values import is_accepted
@@ -31,15 +31,14 @@ def llama_kv_without_kernel(case: Case) -> Hits:
         return
     places = [case.flag(name) for name in ("--cache-type-k", "--cache-type-v")]
     bad = [one for one in places if one and (one.value or "").lower() in TYPES["value"]]
+    what = "Use q8_0 (or q4_0), the same for K and V."
     if bad:
         yield Hit(
             f"a default build has no flash-attention kernel for a {bad[0].value} KV cache: "
             f"decoding can hang",
             flag=bad[0],
             severity="info" if case.launch.fork else None,
-            fix=span_fix(
-                case, bad[0].value_span, "q8_0", "Use q8_0 (or q4_0), the same for K and V."
-            ),
+            fix=joint_fix(what, *(span_fix(case, one.value_span, "q8_0", what) for one in bad)),
         )
 
 
