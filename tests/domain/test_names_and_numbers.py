@@ -10,7 +10,7 @@ from advisor.domain import normal
 from advisor.domain.files import UnusableFile, check_plain
 from advisor.domain.nouns import Flag, FlagLookups, Launch, Port, Span, UnknownFact
 from advisor.domain.paths import user_dirs
-from advisor.domain.spelling import letters_apart, nearest
+from advisor.domain.spelling import is_only_near, letters_apart, nearest
 from advisor.domain.versions import before
 
 
@@ -54,6 +54,26 @@ def test_a_spelling_is_as_near_as_its_kind_asks(word: str, kind: str, found: boo
 )
 def test_letters_that_must_change(one: str, other: str, most: int, apart: int) -> None:
     assert letters_apart(one, other, most) == letters_apart(other, one, most) == apart
+
+
+@pytest.mark.parametrize(
+    ("word", "near", "known", "sole"),
+    [
+        ("eagl", "eagle", "eagle mtp", True),
+        ("egl", "eagle", "eagle mtp", False),  # two letters of a short word
+        ("num_tokns", "num-tokens", "num-tokens", True),
+        ("num_tokes", "num-tokens", "num-tokens num-takes", False),  # as near to another
+        ("num_tokes", "num-tokens", "num-tokens num-poke", True),  # the other one is further
+        ("numtkns", "num-tokens", "num-tokens", True),  # two of a long one
+        ("nmtkns", "num-tokens", "num-tokens", False),
+        ("q4_k", "q5_k", "q5_k", False),  # another number is another thing
+        ("NUM TOKENS", "num-tokens", "num-tokens", True),
+        ("", "a", "a", False),
+        ("a", None, "b", False),
+    ],
+)
+def test_a_slip_of_one_known_word(word: str, near: str | None, known: str, sole: bool) -> None:
+    assert is_only_near(word, near, known.split()) == sole
 
 
 SHARES = [1e-6, 1e-3, 0.01, 0.1, 0.25, 0.4999, 0.5, 0.75, 0.9, 0.99, 0.999, 1 - 1e-6]
