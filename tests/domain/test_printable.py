@@ -199,3 +199,7 @@ def test_formulas_of_a_table_come_out_as_words(tmp_path: Path) -> None:
     assert made[0][3] == "'=note" and made[1][3] == "'=cmd|' /C calc'!A0"
     assert not [cell for row in made for cell in row if cell[:1] in ("=", "@", "\t", "\r")]
     assert bad(out.read_text()) == []
+
+
+def test_what_a_terminal_obeys_is_an_escape_and_a_tab_stays() -> None:
+    assert printable_lines("a\tb\x7fc\x07\r\nd") == "a\tb\\u007fc\\x07\nd"
