@@ -15,7 +15,8 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
+from itertools import takewhile
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag
@@ -84,11 +85,12 @@ def relate(case: Case, key: str) -> Hits:
     names = dict.fromkeys(["", *(flag.name.partition(".")[0] for flag in case.launch.flags)])
     for row in {id(row): row for name in names for row in rows.get(name, ())}.values():
         if engine in row.get("engine", engine).split():
-            held = [
+            each = (
                 next((one for one in some.split(" or ") if holds(case, one)), "")
                 for some in row["if"]
-            ]
-            if all(held):
+            )
+            held = [*takewhile(bool, each)]
+            if len(held) == len(row["if"]):
                 yield from judge(case, row, held)
 
 
@@ -126,10 +128,15 @@ def look_up(case: Case, name: str) -> str | None:
     if flag is not None:
         return None if flag.unresolved else flag.value or "true"
     if key and case.flag(head) is not None:
-        text = case.value(head) or ""
-        inside = json.loads(text).get(key, "") if problem(text) is None else None
+        inside = None if (keys := keys_of(case.value(head) or "")) is None else keys.get(key, "")
         return inside if isinstance(inside, str | None) else json.dumps(inside)
     return None if case.launch.image_adds_options or case.launch.open_end else ""
+
+
+@lru_cache(maxsize=64)
+def keys_of(text: str) -> dict[str, object] | None:
+    """The keys of a JSON object; None for a text that is none."""
+    return json.loads(text) if problem(text) is None else None
 
 
 def read(case: Case, name: str) -> str | None:
