@@ -270,8 +270,7 @@ class Checker:
             said = f"{key} takes no '{word}'; '{meant}' is meant"
             self._slip(said, node, meant + node.text[len(word) :])
         elif not only_near and not to_fill(word, named=True):
-            what = ", ".join(listed)
-            self.reading.slip(f"{key} takes no '{word}'; it takes {what}", node.start)
+            self.reading.slip(f"{key} takes no '{word}'; it takes {', '.join(listed)}", node.start)
 
     def _wrong(self, key: str, node: Node, kinds: Sequence[str], is_now: str) -> None:
         """A value of another kind; a number where text must stand gets quotes."""
@@ -304,5 +303,4 @@ def _with_unit(kind: str, text: str) -> str | None:
         return None
     if kind == "size":
         return f"{number}{unit[0]}b"
-    letter = "k" if unit == "kb" else unit[0].upper()
-    return f"{number}{letter}{'i' if unit[1:2] == 'i' else ''}"
+    return f"{number}{'k' if unit == 'kb' else unit[0].upper()}{'i' if unit[1:2] == 'i' else ''}"

@@ -129,8 +129,7 @@ def _check_parts(node: Node, document: Node, reading: Reading) -> None:
 
 
 def _read_container(node: Node, document: Node, reading: Reading, kind: str) -> None:
-    name = node.get("name") or document.path("metadata.name")
-    around = Surroundings(kind=kind, name=name.text)
+    around = Surroundings(kind=kind, name=(node.get("name") or document.path("metadata.name")).text)
     image_of(around, node)
     env = environment(node.get("env", "environment", "extraEnv", "envVars", "extraEnvVars"))
     if outside := node.get("envFrom"):

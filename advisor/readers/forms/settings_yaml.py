@@ -41,6 +41,7 @@ _API_VERSIONS = ("apiVersion", "apiversion", "apiVerison", "ApiVersion")
 _OF_RELEASE = lazy_re(r"(?:vllm|sglang|engine)[-_](?:release|version|image|tag|commit)$")
 _SWITCHES = dict.fromkeys(("yes", "true", "on", "1", "enable", "enabled"), "true")
 _SWITCHES |= dict.fromkeys(("no", "false", "off", "0", "disable", "disabled"), "false")
+_SEVERAL = lazy_re(r"[2-9]|[1-9]\d{1,3}")  # replicas
 
 
 def engine_of_settings(document: Node, only: str = "") -> str | None:
@@ -180,7 +181,7 @@ def _ray_models(application: Node) -> list[Node]:
 
 
 def read_ray_serve(document: Node, reading: Reading) -> bool:
-    """Every engine of Ray Serve's applications (no replicas); whether the document holds any."""
+    """Every engine of Ray Serve's applications, with its replicas; whether there is any."""
     holders = document.get("applications").items or [document]
     models = [model for holder in holders for model in _ray_models(holder)]
     if models:
@@ -194,11 +195,14 @@ def read_ray_serve(document: Node, reading: Reading) -> bool:
             source = model.path("model_loading_config.model_source") or name
             if source.kind == "scalar":
                 pairs = [(synthetic("model", source.start), source.text_map), *pairs]
+            scale = model.get("deployment_config")
+            count = scale.get("num_replicas") or scale.path("autoscaling_config.min_replicas")
+            if pairs and _SEVERAL.fullmatch(count.text):
+                pairs += [(synthetic("data_parallel_size", count.start), count.text_map)]
             if pairs:
                 around = Surroundings(kind="ray-serve", name=name.text)
-                env = environment(model.path("runtime_env.env_vars"))
-                about = (env, model.start, "ray-serve", around)
-                reading.add(EngineCommand("vllm", [], *about, pairs=pairs, origin="yaml"))
+                about = (environment(model.path("runtime_env.env_vars")), model.start, "ray-serve")
+                reading.add(EngineCommand("vllm", [], *about, around, pairs=pairs, origin="yaml"))
     return bool(models)
 
 

@@ -161,8 +161,7 @@ def for_statement(shell: ShellState, node: Node) -> bool:
         return False
     name = shell.text(variable).text if variable is not None else ""
     values = shell.words(node.children_by_field_name("value"))
-    unknown = not (name and values) or any(value.has_hole for value in values)
-    if unknown or len(values) > MAX_ROUNDS:
+    if not name or not 1 <= len(values) <= MAX_ROUNDS or any(value.has_hole for value in values):
         values = [hole(name or "i", shell.text(node).first())]
     for value in values:
         if name:
