@@ -166,9 +166,8 @@ def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
 
 def is_allowed(candidate: Candidate) -> bool:
     """Whether no finding forbids the plan, or fewer draft tokens than it has are documented."""
-    most = (f.k_max for f in effects(candidate.findings, "k_max") if f.k_max)
     return not vetoes(candidate.findings) and candidate.plan.k <= min(
-        most, default=candidate.plan.k
+        (f.k_max for f in effects(candidate.findings, "k_max") if f.k_max), default=candidate.plan.k
     )
 
 

@@ -27,7 +27,6 @@ def launch_facts(
     quant = _quant(model, named, plan)
     published = model.checkpoints if model is not None and named else ()
     same = [c for c in published if f"{named}:".lower().startswith(f"{c.repository.lower()}:")]
-    checkpoint = min(same, key=lambda c: quant is None or c.quant != quant.id, default=None)
     container = launch.container
     hw = hw or (container.gpu_kind if container is not None else None)
     hardware = knowledge.hardware(hw) if hw else None
@@ -38,7 +37,7 @@ def launch_facts(
         model=model,
         shape=knowledge.known_shape(model) if model else None,
         quant=quant,
-        checkpoint=checkpoint,
+        checkpoint=min(same, key=lambda c: quant is None or c.quant != quant.id, default=None),
         engine=launch.engine,
         engine_version=launch.engine_version,
         gpus=gpus or min(parallel + linked, int(LIMITS["gpus"][1])),

@@ -72,8 +72,7 @@ def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Defaul
     if not open_ or LAYOUT_OPEN in {row.quant for row in knowledge.checkpoints(bare.llm)}:
         return request, []
     engine = engine_for(bare, request.replace(quant=None))[0]
-    usual = quant_default(bare.replace(engine=engine))[0]
-    for quant in (usual, *map(knowledge.quant, FOUR_BIT)):
+    for quant in (quant_default(bare.replace(engine=engine))[0], *map(knowledge.quant, FOUR_BIT)):
         runs = request.engine is None or not quant.engines or engine in quant.engines
         able = (bare.replace(quant=quant, engine=name) for name in quant.engines or (engine,))
         four = FOUR_BITS <= (quant.bits or 0.0) < FOUR_BITS + 1

@@ -58,8 +58,7 @@ def make_plan(out: Path, seeds: int, turns: int | None, rate: float | None, **as
     advice = recommend(request_from(asked))
     made = bench_plan(advice, tuple(range(1, seeds + 1)), turns=turns or 1, rate=rate)
     prompts = prompt_files(made)
-    script = bench_script(advice, made, own_text=bool(prompts))
-    for path in plans.write(made, script, prompts, out):
+    for path in plans.write(made, bench_script(advice, made, own_text=bool(prompts)), prompts, out):
         say(str(path))
     text = made.workload if prompts else "random"
     say(

@@ -78,9 +78,8 @@ class Number(NumberType):
             asking = ctx is not None and ctx.info_name in ("recommend", "compose", "compare")
             if asking and name == "concurrency":
                 return tuple(int(self.convert(end, param, ctx)) for end in ends.groups())
-            here = ctx is not None and ctx.info_name == "sweep"
             other = f"give one number, or ask `advisor sweep {vary}`"
-            ask = f"here it is {vary}" if here else other
+            ask = f"here it is {vary}" if ctx is not None and ctx.info_name == "sweep" else other
             self.fail(f"'{excerpt(value, 40)}' is a range: {ask}", param, ctx)
         try:
             number = int(value) if self.whole else float(value)
@@ -127,8 +126,7 @@ class Rates(RatesType):
                 param,
                 ctx,
             )
-        one = Number(0, 1)
-        return tuple(float(one.convert(part.strip(), param, ctx)) for part in parts)
+        return tuple(float(Number(0, 1).convert(part.strip(), param, ctx)) for part in parts)
 
 
 def complete_names(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -226,7 +224,6 @@ def click_options(
 
 
 def _click(row: OptionRow, defaults: bool) -> Option:
-    words = (f"--{row.flag}", row.name)
     text = row.text if defaults else row.text.partition("  [default")[0]
     if row.kind is bool:
         return click.option(f"--{row.flag}/--no-{row.flag}", default=None, help=text)
@@ -239,7 +236,7 @@ def _click(row: OptionRow, defaults: bool) -> Option:
         more |= {"multiple": True, "callback": once}
     if row.flag in _METAVARS:
         more["metavar"] = _METAVARS[row.flag]
-    return click.option(*words, type=row.kind, help=text, **more)
+    return click.option(f"--{row.flag}", row.name, type=row.kind, help=text, **more)
 
 
 QUESTION = _rows(

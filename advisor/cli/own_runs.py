@@ -210,5 +210,4 @@ def _arms(
     if not rest or len(rest) > 2:
         raise AdvisorError("give OFF, then ON, and further repeats with --off and --on")
     off = rest[0] + read_all(more_off)
-    on = (rest[1] if len(rest) == 2 else []) + read_all(more_on)
-    return off, on, counters
+    return off, (rest[1] if len(rest) == 2 else []) + read_all(more_on), counters

@@ -56,8 +56,7 @@ def recommend(form: str, explain: bool, **asked: Any) -> None:
         written = _over_range(asked, price, form)
         if written is not None:
             return write(written)
-    advice = _with_objectives(asked, price).replace(settings=settings)
-    write(render_form(advice, form, explain))
+    write(render_form(_with_objectives(asked, price).replace(settings=settings), form, explain))
 
 
 def _over_range(asked: dict[str, Any], price: str | None, form: str) -> str | None:

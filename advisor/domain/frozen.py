@@ -51,8 +51,8 @@ class Frozen:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        names = ("id",) if "id" in self._names else self.model_fields  # equal nouns have one id
-        values = map(self.__dict__.get, names)
+        # Equal nouns have one id.
+        values = map(self.__dict__.get, ("id",) if "id" in self._names else self.model_fields)
         return hash((type(self), *(tuple(sorted(x)) if isinstance(x, dict) else x for x in values)))
 
     def __repr__(self) -> str:

@@ -19,9 +19,7 @@ def split_image(image: str) -> tuple[str, str | None]:
     """Repository and tag: the digest is dropped, a registry's port is no tag."""
     name = image.split("@", 1)[0]
     head, colon, tail = name.rpartition(":")
-    if colon and "/" not in tail:
-        return head, tail
-    return name, None
+    return (head, tail) if colon and "/" not in tail else (name, None)
 
 
 def official_engine(image: str) -> Engine | None:

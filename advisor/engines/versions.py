@@ -120,8 +120,7 @@ def _build(rows: Sequence[Row], number: int, text: str) -> VersionMatch:
         note = f"{text} is older than the catalogue, which begins at {rows[0]['id']}"
         return VersionMatch(None, False, note, too_old=True)
     if number > rows[-1]["build"]:
-        end = rows[-1]["build"]
-        return _unread(f"{text} is newer than the catalogue, which ends at b{end}")
+        return _unread(f"{text} is newer than the catalogue, which ends at b{rows[-1]['build']}")
     at = max(index for index, row in enumerate(rows) if row["from"] <= number)
     found = str(rows[at]["id"])
     if number == rows[at].get("build") or at + 1 == len(rows):

@@ -50,25 +50,21 @@ def compile_index(folder: Path | None = None) -> Index:
     rows = map(read_yaml, sorted((root / "measurements" / "sources").glob("*.yaml")))
     kept = ("title", "address", "date")
     runs = {str(row["id"]): {x: str(row[x]) for x in kept if row.get(x)} for row in rows}
-    sources = {**runs, **lists["sources"]}
     index.update(
-        sources=dict(sorted(sources.items())),
+        sources=dict(sorted({**runs, **lists["sources"]}.items())),
         thresholds=lists["thresholds"],
         defaults=lists["defaults"],
         imputation=_imputation(lists["imputation"]),
     )
-    index["facts"] = _age(index["sources"], root / "engines")
-    return with_keys(index, lists["names"])
-
-
-def _age(sources: dict[str, Any], engines: Path) -> dict[str, Any]:
-    """The newest day of a source and the newest release catalogued of each engine."""
-    days = (str(entry.get("date", "")) for entry in sources.values())
-    catalogues = [json.loads((engines / f"{name}.json").read_text("utf-8")) for name in LAUNCHED]
-    return {
+    # the newest day of a source, and the newest release catalogued of each engine
+    days = (str(entry.get("date", "")) for entry in index["sources"].values())
+    files = (root / "engines" / f"{name}.json" for name in LAUNCHED)
+    catalogues = [json.loads(file.read_text("utf-8")) for file in files]
+    index["facts"] = {
         "date": max(day for day in days if len(day) == len("YYYY-MM-DD")),
         "releases": {one["engine"]: one["versions"][-1] for one in catalogues},
     }
+    return with_keys(index, lists["names"])
 
 
 def _imputation(tables: dict[str, Any]) -> dict[str, Any]:

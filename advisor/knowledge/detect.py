@@ -65,25 +65,21 @@ def match(name: str, memory_gb: float | None = None) -> Hardware | None:
             hw = knowledge.hardware(text)
         except UnknownFact:
             continue
-        return _with_memory(_variant(hw, memory_gb), memory_gb)
+        if memory_gb is None or not hw.unified_memory:
+            return _variant(hw, memory_gb)
+        own = Quantity(value=round(memory_gb, 1), source="this machine", status="measured")
+        return hw.replace(memory_gb=own)
     return None
 
 
 def _variant(hw: Hardware, memory_gb: float | None) -> Hardware:
     """Another entry of the same chip whose memory fits better (A100 40 GB and 80 GB)."""
-    if memory_gb is None or hw.unified_memory or hw.memory_gb is None:
+    if memory_gb is None or hw.memory_gb is None:
         return hw
     stem = _SIZE.sub("", hw.id)
     names = (ident for ident in knowledge.hardware_ids() if _SIZE.sub("", ident) == stem)
     options = [hw, *(k for k in map(knowledge.hardware, names) if k.memory_gb is not None)]
     return min(options, key=lambda o: abs((o.memory_gb.value if o.memory_gb else 0.0) - memory_gb))
-
-
-def _with_memory(hw: Hardware, memory_gb: float | None) -> Hardware:
-    if memory_gb is None or not hw.unified_memory:
-        return hw
-    memory = Quantity(value=round(memory_gb, 1), source="this machine", status="measured")
-    return hw.replace(memory_gb=memory)
 
 
 def _nvidia() -> tuple[str, int, float | None] | None:

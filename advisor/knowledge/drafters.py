@@ -162,9 +162,7 @@ def would_help(facts: Facts, method: str | None = None) -> tuple[Way, ...]:
 
 def _loads(drafter: Drafter, engine: str | None, version: str | None) -> bool:
     since = drafter.engines.get(engine or "")
-    if since is None:
-        return False
-    return not before(version, since)
+    return since is not None and not before(version, since)
 
 
 def odd(entry: DrafterFile) -> Iterator[tuple[str, str]]:

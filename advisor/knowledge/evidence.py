@@ -50,8 +50,7 @@ class Index(NamedTuple):
 
     def _run(self, source: str, common: Pair, row: list[Any]) -> Pair:
         """What the pairs of one run share; `common`: what its source's runs here have."""
-        own_columns = {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
-        run = common | own_columns
+        run = common | {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
         name = run["run_id"]
         own = {"run_id": name[1:] if name.startswith(FOREIGN) else f"{source}-{name}"}
         dated = {"date": self.dates[source]} if source in self.dates else {}
@@ -182,9 +181,7 @@ def _evidence(pair: Pair, covers: bool) -> Evidence:
 
 def _octaves(measured: float | None, asked: float | None) -> float | None:
     """Distance in factors of two, None where one is unknown."""
-    if not measured or not asked:
-        return None
-    return abs(log2(measured / asked))
+    return abs(log2(measured / asked)) if measured and asked else None
 
 
 def _prompt(pair: Pair) -> float | None:

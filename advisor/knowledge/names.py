@@ -201,10 +201,9 @@ def more_than(text: str, forms: Iterable[str]) -> bool:
     for words, _ in _WORDS:
         plain = words.sub("", plain)
     left = squeeze(plain)
-    hays = {left, left.replace(".", "")}
     return not any(
         _NEUTRAL.fullmatch(hay.replace(form, "", 1))
-        for hay in hays
+        for hay in {left, left.replace(".", "")}
         for form in forms
         if form in hay
     )

@@ -154,9 +154,7 @@ def _llm(ident: str) -> LLM:
 @lru_cache(maxsize=1024)
 def _model_in(text: str) -> str | None:
     known: list[str] | None = index()["repositories"].get(text.strip().lower())
-    if known:
-        return known[0]
-    return find_model(text, index()["llm_forms"], index()["llm_exclude"])
+    return known[0] if known else find_model(text, index()["llm_forms"], index()["llm_exclude"])
 
 
 def llm_from_text(text: str) -> LLM | None:

@@ -76,7 +76,8 @@ def measure(
                     "again"
                 )
             shown = partial(tell, label)
-            samples = folder / f"power-{arm.name}.csv" if _is_here(url) else Path(os.devnull)
+            own = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")  # its cards are ours
+            samples = folder / f"power-{arm.name}.csv" if own else Path(os.devnull)
             with sample_power(samples, os.environ | arm.env):
                 load.run(
                     url,
@@ -96,11 +97,6 @@ def measure(
         made = quality.ask(server, stall_s * 2, key)
         answers.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return paths
-
-
-def _is_here(url: str) -> bool:
-    """Whether a server runs on this machine, whose cards are then its own."""
-    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:

@@ -234,8 +234,7 @@ def answer_lengths(plan: BenchPlan, count: int, seed: int) -> list[int]:
 def read_prompts(path: Path, count: int) -> list[str]:
     """Prompts of plain or JSON lines, used in turn. Raises AdvisorError where there are none."""
     found = []
-    data = read_bytes_safely(path, MAX_PROMPTS_BYTES)
-    for line in data.decode("utf-8", "replace").splitlines():
+    for line in read_bytes_safely(path, MAX_PROMPTS_BYTES).decode("utf-8", "replace").splitlines():
         text = line.strip()
         if text.startswith("{"):
             try:

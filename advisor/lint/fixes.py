@@ -107,8 +107,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     if not edit.text and KEYWORD.match(inside):
         return remove_keyword(text, edit)
     line = text.rfind("\n", 0, edit.start) + 1
-    before = text[line : edit.start]
-    if item := _ITEM_BEFORE.search(before):
+    if item := _ITEM_BEFORE.search(text[line : edit.start]):
         return _list_item(text, edit, line, item)
     if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
         return _flow_item(text, edit, flow.group("quote"))

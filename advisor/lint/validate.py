@@ -170,8 +170,7 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
     told: list[CheckedLaunch] = []
     failed: list[Failure] = []
     for number, launch in enumerate(launches):
-        siblings = launches[:number] + launches[number + 1 :]
-        judged = fence(partial(judge, launch, siblings))
+        judged = fence(partial(judge, launch, launches[:number] + launches[number + 1 :]))
         if isinstance(judged, str):
             failed.append(Failure(read.source.name, "not checked", judged, launch.line))
         else:

@@ -66,8 +66,7 @@ def _fill_hardware(p: P.Points) -> dict[str, Floats]:
     reached = value("link_share") * own
     link = np.where(np.isnan(stated), reached, np.fmin(reached, stated))
     # the card's own link is PCIe: its generation counts
-    own_pcie = (p.link == P.LINKS.index("pcie")) & (own < value("pcie_most"))
-    link = np.where(own_pcie, reached, link)
+    link = np.where((p.link == P.LINKS.index("pcie")) & (own < value("pcie_most")), reached, link)
     nvlink = p.link == P.LINKS.index("nvlink")
     link = np.where(nvlink, np.fmax(reached, value("nvlink_least")), link)
     unified = (p.hw_class == P.CLASSES.index("unified")).astype(float)
@@ -189,8 +188,7 @@ def _fill_experts(
     """
 
     def of_mixture(stated: Floats, otherwise: Floats | float) -> Floats:
-        filled = _fill_unknown(np.where(stated > 0, stated, np.nan), otherwise)
-        return np.where(moe, filled, 0.0)
+        return np.where(moe, _fill_unknown(np.where(stated > 0, stated, np.nan), otherwise), 0.0)
 
     experts = of_mixture(p.experts, value("experts"))
     topk = np.fmin(of_mixture(p.topk, value("experts_per_token")), experts)
@@ -209,8 +207,7 @@ def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     concurrency = np.fmax(_fill_unknown(p.concurrency, of["concurrency"]), 1.0)
     tp = np.fmax(_fill_unknown(p.tp, np.where(server, _fill_unknown(p.gpus, 1.0), 1.0)), 1.0)
     output = np.fmax(_fill_unknown(p.output_tokens, of["output_tokens"]), 1.0)
-    local = p.is_path(*P.LLAMACPP, "mlx")
-    usual = np.where(local, of["input_tokens_local"], of["input_tokens"])
+    usual = np.where(p.is_path(*P.LLAMACPP, "mlx"), of["input_tokens_local"], of["input_tokens"])
     tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, usual))
     big = p.memory_bytes >= of["big_batches_bytes"]
     wide = np.where(vllm, big, p.is_path("sglang-cuda"))

@@ -115,8 +115,7 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     states = np.maximum(SGLANG_STATE_SHARE * pool / each, SGLANG_FEW)
     limited = sglang & ~np.isnan(states)
     slots_that_fit = np.where(limited, np.fmin(slots_that_fit, states), slots_that_fit)
-    counted = np.where(np.isnan(told), np.floor(slots_that_fit), told)
-    return np.asarray(np.fmax(counted, 1.0))
+    return np.asarray(np.fmax(np.where(np.isnan(told), np.floor(slots_that_fit), told), 1.0))
 
 
 def weight_bytes(p: P.Points) -> Floats:
@@ -143,10 +142,9 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
     state = p.state_bytes / np.fmax(p.linear_layers, 1)
     layer_token = p.kv_elems * p.kv_bytes / attention
     group = attention + (p.is_method("mtp", "eagle", "eagle3") if spec else 0)
-    groups = np.ceil(p.linear_layers / group)
     pages = np.ceil((p.input_tokens + p.output_tokens) * layer_token / np.fmax(state, 1.0))
     cached = np.where(_caching(p, spec), 1.0, 0.0)
-    return np.asarray((pages + groups * (slots + cached)) * group * state)
+    return np.asarray((pages + np.ceil(p.linear_layers / group) * (slots + cached)) * group * state)
 
 
 @P.memoize
@@ -171,12 +169,10 @@ def load(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Load:
     per_step = tau if spec else np.ones(len(p))
     steps = decode_steps(p, tau if spec else None)
     by_step = token_variance(tau, p.k) / per_step**2 if spec else np.zeros(len(p))
-    chance = by_step * steps + (ACCEPT_SPREAD * steps) ** 2 * spec
     spread = p.output_spread * steps / np.sqrt(3)
-    verified = p.verify_tokens if spec else np.ones(len(p))
     mixed = ~(p.is_engine("sglang") | p.is_path("mlx"))
     # the requests that decode while one has its prompt computed
-    beside = np.where(mixed, (running - 1) * verified, 0.0)
+    beside = np.where(mixed, (running - 1) * (p.verify_tokens if spec else np.ones(len(p))), 0.0)
     hits = prefix_hits(p, spec)
     return Load(
         clients=running,
@@ -186,7 +182,7 @@ def load(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Load:
         output=p.output_tokens,
         tau=per_step,
         steps=steps,
-        steps_sd=np.sqrt(spread**2 + chance),
+        steps_sd=np.sqrt(spread**2 + (by_step * steps + (ACCEPT_SPREAD * steps) ** 2 * spec)),
         budget=np.fmax(p.max_num_batched_tokens - beside, LEAST_BESIDE * p.max_num_batched_tokens),
         mixed=mixed,
         ahead=np.where(p.is_engine("vllm"), 1 - 1 / running, 0.0),

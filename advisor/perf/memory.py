@@ -152,8 +152,7 @@ def _pool(
     # in units of one request, since its recurrent states need room too: an engine refuses to start
     # below one
     short = max(one - left, one * (1 - requests)) if requests < 1 else 0.0
-    kv_gib = max(left - (0.0 if traits(plan.engine).states_in_pool else state), 0.0)
-    return kv_gib, tokens, short
+    return max(left - (0.0 if traits(plan.engine).states_in_pool else state), 0.0), tokens, short
 
 
 def _slots(
@@ -166,8 +165,7 @@ def _slots(
     token = (pools.token_bytes(shape, plan) or 0.0) * head / unit
     windows = slots * pools.windows(shape, plan, length) / unit
     kv_gib = (1 if pools.shares_context(plan) else slots) * length * token + windows
-    tokens = int(max(left - state - windows, 0.0) / token)
-    return kv_gib, tokens, max(kv_gib + state - left, 0.0)
+    return kv_gib, int(max(left - state - windows, 0.0) / token), max(kv_gib + state - left, 0.0)
 
 
 def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
@@ -177,8 +175,7 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     if shape is None or quant is None or weights is None:
         return None
     vision = VISION_GIB if facts.llm.multimodal and plan.engine in SERVERS else 0.0
-    in_system = told_layers(shape, plan) * layer_gib(shape, quant)
-    on_devices = max(weights - in_system, 0.0)
+    on_devices = max(weights - told_layers(shape, plan) * layer_gib(shape, quant), 0.0)
     copied = (shape.mixer_params_b or 0.0) * 1e9 * shape.mixer_width(quant) / GIB
     on_devices += copied * (pools.attention_groups(plan) - 1)
     return MemoryBill(

@@ -51,8 +51,7 @@ def eager_seconds(p: P.Points, c: Constants, batch: Requests, step: Seconds) -> 
 
     H200, k = 4: 27 ms a step at 64 requests, 96 and 102 ms at 128 (640 tokens).
     """
-    tokens = batch * p.verify_tokens
-    beyond = p.is_path("vllm-cuda") & (tokens > GRAPH_TOKENS)
+    beyond = p.is_path("vllm-cuda") & (batch * p.verify_tokens > GRAPH_TOKENS)
     return np.where(beyond, np.fmax(call_seconds(p, c, 0.0) - step, 0.0), 0.0)
 
 

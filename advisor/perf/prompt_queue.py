@@ -76,13 +76,12 @@ class Sizes(NamedTuple):
 def sizes(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Sizes:
     """Prompts in budgets. Synthetic ones are equal; others vary as the answers do."""
     equal = p.workload == P.WORKLOADS.index("random")
-    decoding = p.max_num_batched_tokens - load.budget
     graph = graph_tokens(p, spec)
     return Sizes(
         service=load.prompt / load.budget,
         equal=equal,
         spread=np.where(equal, EQUAL_PROMPTS, np.fmax(p.output_spread, EQUAL_PROMPTS)),
-        captured=np.fmax(graph - decoding, 0.0) / load.budget,
+        captured=np.fmax(graph - (p.max_num_batched_tokens - load.budget), 0.0) / load.budget,
         captured_cost=call_seconds(p, c, 1.0) / np.fmax(call_seconds(p, c, 0.0), LEAST_RATE**2),
         graph=graph / load.prompt,
         token=1 / load.prompt,
@@ -155,8 +154,7 @@ def queued_calls(of: Sizes, rate: Floats) -> tuple[Floats, Floats]:
     second = rate**2 / 2 * none * (1 - beyond * np.exp(-rate * two)) / (1 - none) ** 2
     alone = np.exp(-busy)
     in_time = 1 - alone + 0.5 * (1 - alone**2 * (1 + 2 * busy))
-    left = np.exp(np.fmin(np.log1p(-busy) + in_time - first - second, 0.0))
-    idle = none * left
+    idle = none * np.exp(np.fmin(np.log1p(-busy) + in_time - first - second, 0.0))
     return np.fmax(of.service, (1 - idle) / rate), np.asarray(idle * (1 - none) / rate)
 
 

@@ -178,8 +178,7 @@ def prompt_rate(p: P.Points) -> Floats:
     nvidia = p.is_arch(*NVIDIA)
     peak = np.fmax(p.bf16, p.fp32)
     rate = _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
-    amd = p.is_arch("gfx9")
-    rate = np.where(amd, 1 / (1 / rate + 1 / PROMPT_MOST), rate)
+    rate = np.where(p.is_arch("gfx9"), 1 / (1 / rate + 1 / PROMPT_MOST), rate)
     most = np.where(nvidia, np.fmax(peak, p.int8), peak)
     bounded: Floats = np.fmax(np.fmin(rate, most), LEAST_RATE)
     return bounded

@@ -150,8 +150,7 @@ def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tu
     # prompts alone: whoever is done early waits for the rest
     overlap = np.where(load.mixed, beside, others / 2)
     ahead = load.ahead * early + np.sign(load.ahead) * (1 - last) * chunk_s
-    ttft = meet.wait_first * (chunk_s + 0.5 * decode) + ahead
-    return ttft, load.steps * step + overlap * chunk_s
+    return meet.wait_first * (chunk_s + 0.5 * decode) + ahead, load.steps * step + overlap * chunk_s
 
 
 def _later_rounds(
@@ -169,8 +168,7 @@ def _later_rounds(
     busy = (meet.calls_later * batch / load.steps).clip(0.0, 1.0)
     # those that started together end together: all calls of theirs but one have another beside it
     together = 1 - np.fmin(load.clients, np.fmax(load.budget / load.prompt, 1.0)) / load.clients
-    beside = together + meet.disorder * (busy - together)
-    ahead = load.ahead * (step + 2 * beside * call_s)
+    ahead = load.ahead * (step + 2 * (together + meet.disorder * (busy - together)) * call_s)
     ttft = np.where(
         load.mixed,
         meet.wait_later * (seen_s + step) + ahead,

@@ -185,8 +185,7 @@ class AcceptanceModel(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain numbers, rounded for the artefact."""
-        p = len(self.beta)
-        lower = self.covariance[np.tril_indices(p)]
+        lower = self.covariance[np.tril_indices(len(self.beta))]
         return {
             "columns": list(COLUMNS),
             "beta": [round(float(b), 4) for b in self.beta],
@@ -289,11 +288,9 @@ def _update(
         total = g.sum(axis=1)
         spread = s2 * total**2 + p2 * (g**2).sum(axis=1) + MEASURED_SD**2
         miss = y - np.log(tokens_per_step(a, kk)) + (g * (m - m0)).sum(axis=1)
-        gain = (s2 * total)[:, None] + p2 * g
-        m = m0 + np.clip(gain * (miss / spread)[:, None], -STEP, STEP)
-    left = s2 - (s2 * total) ** 2 / spread
+        m = m0 + np.clip(((s2 * total)[:, None] + p2 * g) * (miss / spread)[:, None], -STEP, STEP)
     out_mean, out_sd = mean.copy(), sd.copy()
-    out_mean[rows], out_sd[rows] = m, np.sqrt(np.maximum(left, 1e-6))
+    out_mean[rows], out_sd[rows] = m, np.sqrt(np.maximum(s2 - (s2 * total) ** 2 / spread, 1e-6))
     return out_mean, out_sd
 
 

@@ -104,7 +104,7 @@ def observe(own: RunCases, priced: Priced, context: int) -> Observations | None:
     """What own runs say of the model's misses in one context: each gain as a whole, and the part of
     it that their own acceptance explains. None where no run has a gain that can be predicted.
     """
-    ran, stated = priced.take(own.ran(context)), priced.take(own.with_acceptance(context))
+    ran, stated = priced.take(own.ran(context)), priced.take(own.ran(context + len(own.busy)))
     parts = []
     for name in ESTIMATED:
         log, noise = _values([run.gains for run in own.runs], name)

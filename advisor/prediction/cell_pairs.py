@@ -160,7 +160,6 @@ def weigh(groups: Groups, settings: Floats) -> Weighed:
     mean, side = (
         np.where(differs, np.exp(-SHARP * fade), 1.0) * touch for fade in (FADE[METRIC], FADE_SIGN)
     )
-    told = np.where(groups.told > 0, mean, 0.0)
     more = np.exp2(places[:, LOG_K])[None, :] - np.exp2(settings[:, 1])[:, None]
 
     apart = settings[:, 0, None] - places[None, :, STREAMS]
@@ -175,7 +174,7 @@ def weigh(groups: Groups, settings: Floats) -> Weighed:
         side_most=np.maximum.reduceat(side, starts, axis=1),
         side_sum=np.add.reduceat(side * groups.pairs, starts, axis=1),
         most=np.maximum.reduceat(mean, starts, axis=1),
-        told_most=np.maximum.reduceat(told, starts, axis=1),
+        told_most=np.maximum.reduceat(np.where(groups.told > 0, mean, 0.0), starts, axis=1),
         told_sum=np.add.reduceat(mean * groups.told, starts, axis=1),
         missed=np.add.reduceat(mean * groups.miss, starts, axis=1),
         fewer=least(alike & above),
@@ -245,8 +244,7 @@ def _owners(most: Floats, total: Floats, owners: Ints) -> tuple[Floats, Floats]:
     """
     nearest = np.sqrt(np.maximum.reduceat(most, owners, axis=1))
     each = np.maximum(np.add.reduceat(total, owners, axis=1), 1e-12)
-    scale = nearest / each / np.maximum(nearest.sum(axis=1), 1e-12)[:, None]
-    return scale, nearest.max(axis=1)
+    return nearest / each / np.maximum(nearest.sum(axis=1), 1e-12)[:, None], nearest.max(axis=1)
 
 
 class PairSides:

@@ -84,8 +84,7 @@ def decide(
     if on_from is None:
         names = ("decision_on_p_gain", "decision_on_p_gain_measured")
         least, there = (knowledge.threshold(name).value for name in names)
-        seen = told if measured is None else np.fmax(told, measured)
-        on_from = bound(least, there, seen)
+        on_from = bound(least, there, told if measured is None else np.fmax(told, measured))
     on = (median > 1.0) & (p_gain >= on_from)
     usual, sure = (knowledge.threshold(f"decision_off_p_gain{x}").value for x in ("", "_own"))
     elsewhere, there = usual if off_to is None else off_to, sure if off_own is None else off_own

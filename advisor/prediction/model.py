@@ -173,8 +173,7 @@ class Model(Record):
     @classmethod
     def from_calibration(cls, spread: Spread, calibration: Calibration) -> Model:
         """A model that only makes intervals and chances of means and spreads at hand."""
-        nothing = acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 1.0)
-        return cls(nothing, {}, spread, calibration)
+        return cls(acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 1.0), {}, spread, calibration)
 
     @cached_property
     def constants(self) -> Constants:
@@ -189,8 +188,7 @@ class Model(Record):
     def raw(self, points: arrays.Points, hide: bool = False) -> Raw:
         """Mean and sd of each point's log speed-up (N,), nearby measurements not yet used."""
         ready, full = prepare(points)
-        belief = acc.believe(self.acceptance, ready, hide)
-        return self.price(points, full, belief, [full.metric])
+        return self.price(points, full, acc.believe(self.acceptance, ready, hide), [full.metric])
 
     def price(
         self,

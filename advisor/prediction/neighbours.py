@@ -48,8 +48,7 @@ def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
     key = np.zeros(len(full), dtype=np.int64)
     for part in (np.nan_to_num(raw.hardware_name), np.nan_to_num(raw.model_name), *parts):
         key = (key * _FACTOR + part.astype(np.int64)) % _PRIME
-    unknown = np.isnan(raw.hardware_name) | np.isnan(raw.model_name)
-    return np.where(unknown, -1, key)
+    return np.where(np.isnan(raw.hardware_name) | np.isnan(raw.model_name), -1, key)
 
 
 def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import Basis
 from advisor.domain.records import NamedTuple
@@ -109,24 +108,17 @@ def _finish(model: Model, points: arrays.Points, full: arrays.Points, raw: Raw) 
     made = posterior(mean, low, high, chance(model.p_gain(mean, sd, known), evidence, closeness))
     p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, NO_GAIN), made.p_gain))
     quantiles = (np.where(no_gain, np.fmin(value, 0.0), value) for value in made[:3])
-    basis = _basis(model, full, points, closeness >= 1, near)
+    seen = np.isin(full.path, model.paths_seen) & np.isin(full.method, model.methods_seen)
+    far = ~near | (count_imputed(points) >= FAR)
+    basis = np.select([closeness >= 1, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
     p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)
     sd = np.where(off, 0.0, sd)
     tau = np.tile(raw.belief.tau, times)
     doubt = np.where(off, 0.0, raw.reasons[:, REASONS.index("tokens")])
-    seen = measured_gain(np.fmax(closeness, longer), evidence)
     return Predicted(
         *(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known),
-        *(closeness, seen, doubt),
+        *(closeness, measured_gain(np.fmax(closeness, longer), evidence), doubt),
     )
-
-
-def _basis(
-    model: Model, full: arrays.Points, points: arrays.Points, covered: Mask, near: Mask
-) -> npt.NDArray[np.int8]:
-    seen = np.isin(full.path, model.paths_seen) & np.isin(full.method, model.methods_seen)
-    far = ~near | (count_imputed(points) >= FAR)
-    return np.select([covered, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
 
 
 class Medians(NamedTuple):

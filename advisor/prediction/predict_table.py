@@ -73,8 +73,7 @@ def predict_columns(
     """
     found, points, errors, open_ = compute(columns, count, model, complete)
     numbers = [np.asarray(getattr(found, name.removeprefix("speedup_"))) for name in NUMBERS]
-    endless = ~np.isfinite(np.stack(numbers)).all(axis=0)
-    for i in np.flatnonzero(endless).tolist():
+    for i in np.flatnonzero(~np.isfinite(np.stack(numbers)).all(axis=0)).tolist():
         errors[i] = errors[i] or _ENDLESS
     made: dict[str, list[Any]] = {
         name: np.where(
@@ -217,8 +216,7 @@ def _with_text(columns: Columns, count: int) -> Columns:
     names = [name for name in READ if name in columns]
     cells = [["" if cell is None else str(cell) for cell in columns[name]] for name in names]
     rows = [row_text(dict(zip(names, row, strict=True))) for row in zip(*cells, strict=True)]
-    told = {name: [row.get(name) for row in rows] for name in READ}
-    return {**columns, **told}
+    return {**columns, **{name: [row.get(name) for row in rows] for name in READ}}
 
 
 def predict_dicts(
@@ -237,8 +235,7 @@ def predict_dicts(
         return []
     table = [{"speedup_metric": DEFAULT_METRIC, **row} for row in table]
     names = {str(name) for row in table for name in row}
-    columns = {name: [_cell(row.get(name)) for row in table] for name in names}
-    found = predict(columns, len(table))
+    found = predict({name: [_cell(row.get(name)) for row in table] for name in names}, len(table))
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 

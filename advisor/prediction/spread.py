@@ -73,9 +73,8 @@ def elasticity(full: Points, constants: Constants, metrics: Sequence[Codes]) -> 
         full, constants, full.input_tokens, np.zeros(len(batch)), False
     )
     decode = full.output_tokens * plain
-    mixed = decode / (batch * prompt + decode)
     each = np.stack(metrics)
-    chosen = np.where(each == _TTFT, _TTFT_ELASTICITY, mixed)
+    chosen = np.where(each == _TTFT, _TTFT_ELASTICITY, decode / (batch * prompt + decode))
     return np.asarray(np.where(each == _REQUEST, 1.0, chosen), dtype=np.float64)
 
 

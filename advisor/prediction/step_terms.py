@@ -80,10 +80,9 @@ def crowded_gains(
         most = 1e3 * terms["requests_verify"] / step
         speed = _cap(found["output_tok_s"], crowded, most / baselines["output_tok_s"], model)
         speed = _widen(speed, crowded, model)
-        whole = (
+        waiting = (
             1e3 * full.concurrency * full.output_tokens / (baselines["output_tok_s"] * speed.p50)
-        )
-        waiting = whole - np.fmax(full.output_tokens - 1, 0) * step
+        ) - np.fmax(full.output_tokens - 1, 0) * step
         ttft = _cap(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting, model)
     return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
 

@@ -99,8 +99,7 @@ def mix_states(
         if not here.any():
             continue
         part = full.take(np.flatnonzero(here))
-        other = price(part, _without(constants, switch), here, switch.drafts_only)
-        gap = other - log[..., here]
+        gap = price(part, _without(constants, switch), here, switch.drafts_only) - log[..., here]
         share = knowledge.threshold(switch.threshold).value
         median[..., here] += _median(gap, share)
         between[..., here] += share * (1 - share) * gap**2
@@ -185,10 +184,9 @@ def blanks(points: arrays.Points, full: arrays.Points) -> tuple[Blank, ...]:
     server = points.is_path(*arrays.SERVED)
     one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
     tight = full.concurrency > NEAR_FULL * full.held_spec
-    lone = np.isnan(points.gpus) & np.isnan(points.tp) & ~one
     return (
         Blank("concurrency", np.isnan(points.concurrency) & server, USUAL_STREAMS),
-        Blank("gpus", lone & server, USUAL_GPUS),
+        Blank("gpus", np.isnan(points.gpus) & np.isnan(points.tp) & ~one & server, USUAL_GPUS),
         Blank("prefix_caching", np.isnan(points.prefix_caching) & server & tight, (0.0, 1.0)),
     )
 

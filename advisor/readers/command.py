@@ -243,6 +243,5 @@ def _other_engine(words: list[Mapped], reading: Reading) -> None:
     """Say so where the command starts an engine that has no MTP path."""
     found = OTHER_ENGINES.search(" ".join(show(word.text) for word in words[:8]))
     if found and not reading.found:
-        answer = no_mtp_answer(re.split(r"[\s._-]", found[1])[0])
-        said = answer or "this program does not judge it"
+        said = no_mtp_answer(re.split(r"[\s._-]", found[1])[0]) or "this program does not judge it"
         reading.note(f"starts {found[1]}: {said}", words[0].first())

@@ -114,10 +114,6 @@ _MEANT = _set("token secret password passphrase credential bearer apikey key")
 _SLIP_FROM = 5  # letters
 
 
-def _words(name: str) -> list[str]:
-    return [_telling_word(part.lower()) for part in _PARTS.findall(name)]
-
-
 def _telling_word(word: str) -> str:
     """The telling word of which `word` is a slip (KEYY, TOKNE, SECRT), else the word itself."""
     if word in _SECRET_WORDS or word in _COUNTED:
@@ -137,7 +133,7 @@ def _telling_word(word: str) -> str:
 @lru_cache(maxsize=4096)  # the same few names stand in every file
 def is_secret_name(name: str) -> bool:
     """Whether a variable or key of this name holds a secret."""
-    words = _words(name)
+    words = [_telling_word(part.lower()) for part in _PARTS.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
     if not words:

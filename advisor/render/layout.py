@@ -51,15 +51,14 @@ class Paper:
 
     def wrap(self, text: str, first: str = "", rest: str | None = None) -> list[str]:
         """Lines of at most `width` characters, indented by `first` and `rest` (None: as first)."""
-        lines = textwrap.wrap(
+        return textwrap.wrap(
             " ".join(text.split()),
             self.width,
             initial_indent=first,
             subsequent_indent=" " * len(first) if rest is None else rest,
             break_long_words=False,
             break_on_hyphens=False,
-        )
-        return lines or [first.rstrip()]
+        ) or [first.rstrip()]
 
     def item(self, text: str, sources: Sequence[str] = (), mark: str = "- ") -> list[str]:
         """A list item with its sources in brackets."""
@@ -116,9 +115,7 @@ def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:
 def safe(text: str, *, unicode: bool = True) -> str:
     """Text fit for a terminal: control characters as escapes; ASCII where that is all it takes."""
     told = printable_lines(text)
-    if unicode:
-        return told
-    return told.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return told if unicode else told.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
 def number(value: float, digits: int = 3) -> str:

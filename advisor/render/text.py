@@ -142,10 +142,9 @@ def _headline(advice: Advice) -> str:
 
 def schedule_words(plan: Plan) -> str:
     """The k schedule in words: "k by batch size: 1-4 3, 5-16 2"."""
-    spans = [
+    return "k by batch size " + ", ".join(
         f"{low}-{high}: {k}" if low != high else f"{low}: {k}" for low, high, k in plan.k_schedule
-    ]
-    return "k by batch size " + ", ".join(spans)
+    )
 
 
 def release(advice: Advice) -> str:

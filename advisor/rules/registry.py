@@ -205,8 +205,7 @@ def data_sources(*paths: str) -> tuple[str, ...]:
     for path in paths:
         name, _, key = path.partition(".")
         row = table(name)[key]
-        parts = row if isinstance(row, list) else [row] if "sources" in row else row.values()
-        for part in parts:
+        for part in row if isinstance(row, list) else [row] if "sources" in row else row.values():
             found += part["sources"]
     return tuple(dict.fromkeys(found))
 

@@ -155,10 +155,18 @@ def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
 
 
 def _settings(facts: Facts, goal: Goal, method: Method) -> list[list[Evidence]]:
-    """The runs of a method that say something for a goal, each with its metrics, in no order."""
+    """The runs of a method that say something for a goal, each with its metrics, in no order; those
+    of one owner and setting as one: the median of each metric.
+    """
     metrics = (*GOAL_METRICS[goal], "output_tok_s", "ttft")
     wanted = [row for row in facts.evidence if row.metric in metrics]
-    return _of_each_setting(by_run([row for row in wanted if row.method == method] or wanted))
+    alike: dict[tuple[object, ...], list[list[Evidence]]] = {}
+    for rows in by_run([row for row in wanted if row.method == method] or wanted):
+        one = rows[0]
+        setting = tuple(getattr(one, name) for name in SETTING)
+        key = (*setting, *(row.metric for row in rows)) if one.covers and one.clean else one.run_id
+        alike.setdefault((key,), []).append(rows)
+    return [_median_of(each) for each in alike.values()]
 
 
 def by_run(rows: Sequence[Evidence]) -> list[list[Evidence]]:
@@ -182,17 +190,6 @@ def _in_order(
         return *same, shares, decodes, row.repeats < OFTEN, row.k != plan.k
 
     return sorted(runs, key=order)
-
-
-def _of_each_setting(runs: Sequence[list[Evidence]]) -> list[list[Evidence]]:
-    """The runs, those of one owner and setting as one: the median of each metric."""
-    alike: dict[tuple[object, ...], list[list[Evidence]]] = {}
-    for rows in runs:
-        one = rows[0]
-        setting = tuple(getattr(one, name) for name in SETTING)
-        key = (*setting, *(row.metric for row in rows)) if one.covers and one.clean else one.run_id
-        alike.setdefault((key,), []).append(rows)
-    return [_median_of(each) for each in alike.values()]
 
 
 def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:

@@ -165,8 +165,7 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[Wa
     # an acceptance changes no launch
     same = PlanQuestion(facts, base, plans, bills if len(bills) == len(plans) else ())
     ends = {"less": 1.0, "more": k + 1.0}
-    wanted = {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]
-    for word in wanted:
+    for word in {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]:
         way = []
         for part in _PARTS[word]:
             length = round(now + (ends[word] - now) * part, 2)

@@ -115,8 +115,7 @@ def estimate_servers(drafts: Sequence[ServerDraft], mix: WorkMix) -> list[Server
     results = []
     for draft in drafts:
         each = [next(written)() for _ in draft.each]
-        single = [next(written)() for _ in draft.single]
-        results.append(_judge_server(draft, mix, each, single))
+        results.append(_judge_server(draft, mix, each, [next(written)() for _ in draft.single]))
     return results
 
 

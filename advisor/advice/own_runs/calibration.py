@@ -93,8 +93,7 @@ def _run(
     streams = one.concurrency
     if not streams and "output_tok_s" in levels and "tpot" in levels:
         # those that the throughput takes at its time per token (Little's law)
-        in_flight = levels["output_tok_s"].value * levels["tpot"].value / 1e3
-        streams = max(1.0, float(round(in_flight)))
+        streams = max(1.0, float(round(levels["output_tok_s"].value * levels["tpot"].value / 1e3)))
     plan = {"max_num_seqs": slots} if slots else {}
 
     def state_of(name: str) -> Any:

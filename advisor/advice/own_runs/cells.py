@@ -39,11 +39,10 @@ def unlike(facts: Facts, plan: Plan) -> tuple[str, ...]:
 
 
 def _is_here(facts: Facts, run: OwnRun) -> bool:
-    model = facts.llm.id
     loads = (
         (run.concurrency, facts.concurrency),
         (run.input_tokens, facts.ctx_tokens),
         (run.output_tokens, facts.output_tokens),
     )
-    alike = (run.model, run.engine) == (model, facts.engine) and same_load(loads)
+    alike = (run.model, run.engine) == (facts.llm.id, facts.engine) and same_load(loads)
     return alike and run.workload in (None, facts.workload)

@@ -146,9 +146,8 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     """The plan with the longest usual context that costs nothing: each of `arms` (the plan first)
     still holds `FREE` such requests, or its slots where they are reserved.
     """
-    if facts.question.max_model_len is not None:
-        return plan
-    if (length := free_length(facts, plan, arms)) == plan.max_model_len:
+    length = facts.question.max_model_len
+    if length is not None or (length := free_length(facts, plan, arms)) == plan.max_model_len:
         return plan
     if facts.llm.max_context_tokens:
         return cap_slots(facts, plan.replace(max_model_len=length))

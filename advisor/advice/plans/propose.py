@@ -53,10 +53,9 @@ def step_and_share(facts: Facts) -> tuple[int, float]:
     size, unified = facts.device.memory_gb, facts.device.unified_memory
     small = (size.value if size is not None else USUAL_GB) <= SMALL_GB
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
-    fraction = UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
     if small and known.outside_share:
         batched = min(batched, card_of(1024 * (device.usable_gib(facts) or SMALL_GB)).chunk)
-    return batched, fraction
+    return batched, UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
 
 
 def splits(facts: Facts) -> tuple[Split, ...]:

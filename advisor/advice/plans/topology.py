@@ -36,9 +36,7 @@ def link_default(hardware: Hardware, gpus: int, each: int | None = None) -> tupl
         usual = first_row("between", hardware_words(hardware))
         return str(usual["link"]), str(usual["why"])
     why = f"each {hardware.name or hardware.id} is a machine of its own"
-    if has_port(hardware):
-        return "roce", f"{why}, with a ConnectX port"
-    return "ethernet", why
+    return ("roce", f"{why}, with a ConnectX port") if has_port(hardware) else ("ethernet", why)
 
 
 def has_port(hardware: Hardware) -> bool:
@@ -103,8 +101,7 @@ def more_stages(facts: Facts, split: Split) -> tuple[int, ...]:
     rate = facts.device.link_gb_s  # of NVLink or the like, which joins all cards of a host
     wide = rate is None or rate.value * 1e9 > table("values")["pcie_most"]
     joined = facts.interconnect == "nvlink" or (facts.interconnect is None and wide)
-    given = facts.tp or facts.llm.only_tp or facts.question.pp
-    if given or joined or boards(facts) > 1:
+    if facts.tp or facts.llm.only_tp or facts.question.pp or joined or boards(facts) > 1:
         return ()
     most = min(split[0], facts.load // split[1])
     return tuple(n for n in range(2, most + 1) if split[0] % n == 0)

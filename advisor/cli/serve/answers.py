@@ -128,5 +128,4 @@ def with_k(question: Question, advice: Advice, k: int) -> LoadPoint:
 
 def _swept(question: Question) -> Sweep:
     request, machine = request_of(question.as_options())
-    loads = sorted({*LOADS, question.concurrency})
-    return sweep(request, {"concurrency": loads}, machine=machine)
+    return sweep(request, {"concurrency": sorted({*LOADS, question.concurrency})}, machine=machine)

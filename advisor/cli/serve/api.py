@@ -52,14 +52,16 @@ def _responses(command: str = "", **more: Any) -> dict[int | str, Any]:
 _ENERGY = {"type": "array", "items": {"type": ["number", "null"]}, "description": "with watts"}
 
 
-def _either(*answers: dict[int | str, Any]) -> dict[int | str, Any]:
-    """One answer or the other, for OpenAPI."""
-    kinds = [one[200]["content"]["application/json"]["schema"] for one in answers]
-    content = {"application/json": {"schema": {"anyOf": kinds}}}
-    return {200: {"description": "The answer; that of a range the second", "content": content}}
-
-
-_ONE_OR_RANGE = _either(_responses("recommend", kwh_per_million=_ENERGY), _responses("policy"))
+_KINDS = [
+    one[200]["content"]["application/json"]["schema"]
+    for one in (_responses("recommend", kwh_per_million=_ENERGY), _responses("policy"))
+]
+_ONE_OR_RANGE: dict[int | str, Any] = {
+    200: {
+        "description": "The answer; that of a range the second",
+        "content": {"application/json": {"schema": {"anyOf": _KINDS}}},
+    }
+}
 
 
 @router.get("/recommend", responses=_ONE_OR_RANGE)

@@ -27,9 +27,8 @@ class Box(NamedTuple):
 
     def x(self, load: float, low: float, high: float) -> float:
         """Where a load lies."""
-        inner = self.width - self.left - self.right
         part = log(load / low) / log(high / low) if high > low else 0.5
-        return round(self.left + inner * part, 1)
+        return round(self.left + (self.width - self.left - self.right) * part, 1)
 
     def y(self, gain: float, low: float, high: float) -> float:
         """Where a gain lies, within the axes."""
@@ -45,11 +44,10 @@ def curve_view(found: Sweep, concurrency: int) -> dict[str, Any]:
     """Everything that the curve's template shows."""
     chart, ranges = next(iter(charts(found)), None), next(iter(found.k_ranges), None)
     metric = GOAL_METRICS[found.request.goal][0]
-    boxes = {"wide": WIDE, "narrow": NARROW} if chart is not None else {}
     return {
         "drawings": [
             {"name": name, "box": box, **drawing(chart, concurrency, box, metric)}
-            for name, box in boxes.items()
+            for name, box in (("wide", WIDE), ("narrow", NARROW))
             if chart is not None
         ],
         "words": chart.description if chart is not None else "No k can be drawn here.",

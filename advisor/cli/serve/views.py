@@ -95,9 +95,7 @@ def headline(advice: Advice) -> str:
         return "Measure first: no speculative launch is known here"
     name = METHOD_NAMES.get(plan.method, plan.method)
     k = schedule_words(plan) if plan.k_schedule else f"k = {plan.k}{drafts_note(plan)}"
-    if advice.decision == "measure":
-        return f"Measure first: {name}, {k}"
-    return f"Turn {name} on, {k}"
+    return f"Measure first: {name}, {k}" if advice.decision == "measure" else f"Turn {name} on, {k}"
 
 
 def launch_words(advice: Advice, asked: LaunchQuestion) -> str:

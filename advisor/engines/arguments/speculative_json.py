@@ -95,9 +95,8 @@ def read(
 
 
 def _schedule(rows: Any) -> tuple[tuple[int, int, int], ...] | None:
-    if not isinstance(rows, list) or not rows:
-        return None
-    if not all(isinstance(row, list) and len(row) == 3 for row in rows):
+    listed = isinstance(rows, list) and rows
+    if not listed or not all(isinstance(row, list) and len(row) == 3 for row in rows):
         return None
     whole = all(type(part) is int and within(part, DEPTH) for row in rows for part in row)
     return tuple((row[0], row[1], row[2]) for row in rows) if whole else None

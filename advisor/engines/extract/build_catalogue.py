@@ -87,10 +87,9 @@ def _compile(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Re
     for name, preferred in (notes[0].get("canonical") or {}).items():
         options[preferred] = options.pop(name)
     options = dict(sorted(options.items()))
-    classes = sorted({name for release in ordered for name in release.configs})
     configs = {
         name: intervals([release.configs.get(name, {}) for release in ordered], versions)
-        for name in classes
+        for name in sorted({name for release in ordered for name in release.configs})
     }
     head = {"generated": GENERATED, "engine": engine, "versions": versions}
     hot_configs = {name: configs.pop(name) for name in HOT_CONFIGS if name in configs}

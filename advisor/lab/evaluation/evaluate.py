@@ -49,8 +49,7 @@ def run(out: Path | None = None, fast: bool = False) -> str:
 def evaluate(fast: bool = False) -> Evaluation:
     """All left-out predictions. `fast`: the primary split of the shipped settings only."""
     e, observations = dataset.examples(uses=("train",)), dataset.observations()
-    chords = fitting.slopes(e, observations)
-    cross = partial(left_out.cross_predict, e, observations, chords=chords)
+    cross = partial(left_out.cross_predict, e, observations, chords=fitting.slopes(e, observations))
     alone = partial(cross, e.fold, groups=len(set(e.fold)))
     shipped, weak = alone(), None
     candidates: dict[str, LeftOut] = {}

@@ -168,14 +168,13 @@ def regrets(found: Evaluation) -> Table:
     for side in scores.sides(e, found.shipped):
         y, folds = e.log_speedup[side.rows], e.fold[side.rows]
         codes, gains = scores.codes_of(side, found.shipped)[side.rows], side.median[side.rows] > 0
-        rules = {
+        for name, on in {
             "this model, measure first run without": codes == 2,
             "this model, measure first as its median": np.where(codes == 1, gains, codes == 2),
             "on where the median is above 1": gains,
             "always on": np.ones(len(y), dtype=bool),
             "always off": np.zeros(len(y), dtype=bool),
-        }
-        for name, on in rules.items():
+        }.items():
             lost = 1 - np.exp(np.where(on, y, 0.0) - np.fmax(y, 0.0))
             by_source = metrics.group_average(lost, folds).text()
             lines.append([name, STATED[side.name], percent(float(lost.mean())), by_source])
@@ -251,10 +250,9 @@ def bases(found: Evaluation) -> Table:
         pick = rows & (basis == name)
         if pick.any():
             error, folds = metrics.ape(e.log_speedup, o.median_hidden)[pick], e.fold[pick]
-            mean = percent(metrics.group_average(error, folds).value)
             figures = [
                 percent(float(np.median(error))),
-                mean,
+                percent(metrics.group_average(error, folds).value),
                 percent(float(right[pick].mean()), 0),
             ]
             lines.append([name, pick.sum(), len(np.unique(folds)), *figures])

@@ -65,9 +65,8 @@ def least_seconds(p: arrays.Points) -> tuple[Floats, Floats]:
         np.fmax(rate, np.nan_to_num(p.int8)) for rate in rates.tensor_rates(p)
     )  # GGUF: int8
     devices = np.fmax(p.gpus, p.tp)
-    routed_bytes = (routed + ffn) * p.bytes_ffn
-    read = (mixer * p.bytes_mixer + routed_bytes + p.lm_head_params * p.bytes_lm_head) / (
-        p.bw * devices
-    )
+    read = (
+        mixer * p.bytes_mixer + (routed + ffn) * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
+    ) / (p.bw * devices)
     operations = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / devices
     return np.asarray(read), np.asarray(operations)

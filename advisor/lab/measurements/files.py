@@ -49,8 +49,7 @@ def check(path: Path, known: KnownIds = ANY_ID) -> tuple[int, list[Problem]]:
 
 
 def _check_file(path: Path, known: KnownIds) -> tuple[list[Row], list[Problem]]:
-    first = next(schema.read_csv(path), (0, {}))[1]
-    if not {"run_id", "source_id", "model"} <= first.keys():
+    if not {"run_id", "source_id", "model"} <= next(schema.read_csv(path), (0, {}))[1].keys():
         raise AdvisorError(
             f"{path.name} is no table of measured runs: it needs at least one row, and the columns "
             "run_id, source_id and model; `advisor results` reads benchmark files."

@@ -42,9 +42,8 @@ def to_text(entries: list[Pair], note: str) -> str:
         run = sources.setdefault(source, {}).setdefault(name, (row, {}))
         run[1][entry["metric"]] = entry["speedup"]
     names = {"fields": fields, "metrics": metrics, "shared": SHARED}
-    head = {"generated": note, **names, "dates": dates}
     lines = (
-        head | {"groups": list(groups)},
+        {"generated": note, **names, "dates": dates} | {"groups": list(groups)},
         *(
             [(name, *_factor_out(fields, metrics, list(runs.values()))) for name, runs in s.items()]
             for s in groups.values()

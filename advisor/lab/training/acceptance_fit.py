@@ -73,13 +73,6 @@ class AcceptanceObservations(NamedTuple):
 IMPLIED = "~speed"
 
 
-def _penalty() -> tuple[Floats, Floats]:
-    """Where each coefficient is drawn to, and how widely it may spread around it."""
-    groups = (re.sub(r"(?<=^block\*).*|:.*", "", name) for name in acc.COLUMNS)
-    centre = [CENTRE.get(name, 0.0) for name in acc.COLUMNS]
-    return np.array(centre), np.array([SPREAD[group] for group in groups])
-
-
 def _linearise(
     beta: Floats, effect: Floats, common: Floats, slopes: Floats, k: Floats
 ) -> tuple[Floats, Floats]:
@@ -100,7 +93,10 @@ def fit(observations: AcceptanceObservations) -> acc.AcceptanceModel:
         acc.common_design(observations.points),
         acc.position_design(observations.points),
     )
-    centre, spread = _penalty()
+    # where each coefficient is drawn to, and how widely it may spread around it
+    centre = np.array([CENTRE.get(name, 0.0) for name in acc.COLUMNS])
+    groups = (re.sub(r"(?<=^block\*).*|:.*", "", name) for name in acc.COLUMNS)
+    spread = np.array([SPREAD[group] for group in groups])
     p, source_sd = len(centre), START_SOURCE_SD
     beta, effect = centre.copy(), np.zeros(len(names))
     # rows of one source share at most about 25 rows' worth of weight: they are not independent

@@ -85,14 +85,13 @@ def _pairs(group: list[Row]) -> Iterator[Pair]:
     off = next((row.run for row in group if row.run.spec_method == "none"), None)
     for row in (row for row in group if row.run.spec_method != "none"):
         run, published = row.run, row.run.speedup_metric
-        metrics = COLUMN_OF_METRIC if off else ()
         bases = {
             name: getattr(off, column, None) or math.nan
             for name, column in COLUMN_OF_METRIC.items()
         }
         if run.speedup and published:
             yield Pair(row, published, run.speedup, True, bases[published])
-        for metric in metrics:
+        for metric in COLUMN_OF_METRIC if off else ():
             value = schema.ratio(run, off, metric) if off else None
             if value and metric != published and 0.02 < value < 30:
                 yield Pair(row, metric, value, False, bases[metric])
@@ -127,7 +126,6 @@ def _assemble(pairs: list[Pair]) -> Examples:
         return np.array([getattr(run, name) for run in runs])
 
     labels = {"source": "source_id", "group": "group_id", "method": "spec_method"}
-    plain = ("hardware", "engine", "model", "run_id", "use")
     sweeps = zip(column("group_id"), column("spec_method"), metrics, strict=True)
     stated = (run.acceptance_rate is not None or run.acceptance_length is not None for run in runs)
     return Examples(
@@ -143,7 +141,7 @@ def _assemble(pairs: list[Pair]) -> Examples:
         forced=np.array([bool(run.acceptance_forced) for run in runs]),
         sd=np.array([_replicate_sd(run) for run in runs]),
         log_base=np.log(np.array([pair.base for pair in pairs])),
-        **{name: column(name) for name in plain},
+        **{name: column(name) for name in ("hardware", "engine", "model", "run_id", "use")},
         **{name: column(field) for name, field in labels.items()},
     )
 

@@ -87,8 +87,7 @@ def fit(
         fit_constants(examples, full, belief, noise, chords, speeds) if wanted else {}
         for speeds, wanted in ((False, setting.constants), (True, setting.absolute))
     )
-    constants = shift_constants(Constants(), shifts)
-    base = of_metric(loop(full, constants, belief.tau)[0], full.metric)
+    base = of_metric(loop(full, shift_constants(Constants(), shifts), belief.tau)[0], full.metric)
     accepted = observations.plus(implied_acceptance(examples, belief, base))
     paths, methods = (tuple(np.unique(codes).tolist()) for codes in (full.path, full.method))
     model = Model(
@@ -224,8 +223,7 @@ def move_constants(
         moved = shift_constants(Constants(), dict(zip(names, shift.tolist(), strict=True)))
         rest = target - predict(moved)
         miss = (rest - effects @ source) / noise_sd
-        weight = rig_trust(rest, which) / np.maximum(1.0, np.abs(miss) / ROBUST)
-        precision = weight / noise_sd**2
+        precision = rig_trust(rest, which) / np.maximum(1.0, np.abs(miss) / ROBUST) / noise_sd**2
         goal = rest + slopes @ shift  # chord: linear around the current shift
         hessian = (full * precision[:, None]).T @ full + np.eye(full.shape[1])
         solution = np.linalg.solve(hessian, full.T @ (precision * goal))

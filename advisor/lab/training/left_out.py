@@ -162,8 +162,7 @@ def _finish(raw: Columns, test: Examples, folds: Words, weight: Floats) -> LeftO
             low, high = model.interval(mean, sd, known)
             likely = model.p_gain(mean, sd, known)
             likely = chance(likely, own[f"evidence{tail}"], own["closeness"], chosen.sign)
-            values = (sd, *posterior(mean, low, high, likely))
-            for name, value in zip(SECOND, values, strict=True):
+            for name, value in zip(SECOND, (sd, *posterior(mean, low, high, likely)), strict=True):
                 out[name + tail][here] = value
     return LeftOut(**raw, **out)
 
@@ -179,8 +178,7 @@ def learn(
     cases = []
     for tail, use, known in (("", scored, raw["known"]), ("_hidden", natural, nobody)):
         likely = model.p_gain(raw[f"mean{tail}"], spread.sd(raw[f"reasons{tail}"]), known)
-        longer = np.fmax(raw["closeness"], raw["longer"])
-        seen = (raw[f"evidence{tail}"], raw["closeness"], longer)
+        seen = (raw[f"evidence{tail}"], raw["closeness"], np.fmax(raw["closeness"], raw["longer"]))
         columns = (likely, *seen, examples.log_speedup > 0, np.sqrt(weight))
         cases.append(bounds.BoundCase(*(column[use] for column in columns)))
     return spread, calibration, bounds.choose(cases)

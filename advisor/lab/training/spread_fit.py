@@ -60,8 +60,7 @@ def calibration(
 ) -> Calibration:
     """Half-widths and chances from left-out rows, acceptance stated and ignored."""
     widths, curves = [], []
-    every = (decoding, decoding & uses[1])
-    for mean, sd, use, rows in zip(means, sds, uses, every, strict=True):
+    for mean, sd, use, rows in zip(means, sds, uses, (decoding, decoding & uses[1]), strict=True):
         widths.append(half_widths(((measured - mean) / sd)[use], weight[use]))
         chances = weight[rows] ** CURVE_POWER
         curves.append(gain_curve((mean / sd)[rows], measured[rows] > 0, chances))

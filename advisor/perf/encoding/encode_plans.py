@@ -42,8 +42,7 @@ def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Point
     for facts, plans in questions:
         bases.append(_machine(facts) | _request_columns(facts))
         rows += [_plan_columns(facts, plan, bases[-1], counts) for plan in plans]
-    sizes = [len(plans) for _, plans in questions]
-    questions_of_rows = np.repeat(np.arange(len(bases)), sizes)
+    questions_of_rows = np.repeat(np.arange(len(bases)), [len(plans) for _, plans in questions])
     return P.build(len(bases), _join(bases)).take(questions_of_rows).replace(**_join(rows))
 
 
@@ -168,29 +167,23 @@ def _link(facts: Facts, plan: Plan) -> str:
     return facts.interconnect or ""
 
 
-def _stages(facts: Facts, plan: Plan) -> float:
-    """Stages of a pipeline where the whole question has several requests: a step sees those of its
-    own batch alone.
-    """
-    return float(plan.pp if max(facts.question.concurrency, facts.load) > 1 else 1)
-
-
-def _in_pieces(_: Facts, plan: Plan) -> float:
-    """vLLM's schedule by batch size gives up FULL graphs on the V1 runner."""
-    return 1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
-
-
 # What each plan sets by itself, or with the facts
 _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "engine": lambda _, plan: P.code(P.ENGINES, plan.engine),
     "method": lambda _, plan: P.METHOD_CODE[plan.method],
     "k": lambda facts, plan: scheduled_k(plan, facts.concurrency),
     "eager": lambda _, plan: 1.0 if without_graphs(plan) else cells.NAN,
-    "piecewise": _in_pieces,
+    # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
+    "piecewise": lambda _, plan: (
+        1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
+    ),
     "tp": lambda facts, plan: float(ranks(facts, plan)),
     "attention_groups": lambda _, plan: float(attention_groups(plan)),
     "expert_ranks": lambda _, plan: float(expert_ranks(plan)),
-    "stages": _stages,
+    # where the whole question has several requests: a step sees those of its own batch alone
+    "stages": lambda facts, plan: float(
+        plan.pp if max(facts.question.concurrency, facts.load) > 1 else 1
+    ),
     "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: scaled_value(plan.prefix_caching),
     "plain_caching": lambda _, plan: scaled_value(plan.plain_caching),

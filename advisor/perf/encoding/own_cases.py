@@ -45,10 +45,6 @@ class RunCases(NamedTuple):
         start = len(self.context) + context * len(self.runs)
         return slice(start, start + len(self.runs))
 
-    def with_acceptance(self, context: int) -> slice:
-        """Where they stand with their acceptance."""
-        return self.ran(context + len(self.busy))
-
 
 def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
     """The own runs of the facts as each case sees them; None where there are none."""
@@ -133,8 +129,7 @@ def _plan(run: OwnRun, facts: Facts, plan: Plan, there: Facts) -> Plan:
 def _layout(stated: Mapping[str, Any], plan: Plan, gpus: int, replicas: bool) -> dict[str, int]:
     """Ranks, stages and replicas on so many GPUs: as stated, else as in the plan."""
     if not replicas:
-        same = gpus == plan.tp * plan.pp
-        return {"tp": stated.get("tp", plan.tp if same else gpus), "dp": 1}
+        return {"tp": stated.get("tp", plan.tp if gpus == plan.tp * plan.pp else gpus), "dp": 1}
     pp = stated.get("pp", min(plan.pp, gpus))
     tp = stated.get("tp", min(plan.tp, max(gpus // pp, 1)))
     return {"tp": tp, "pp": pp, "dp": stated.get("dp", max(gpus // (tp * pp), 1))}

@@ -177,8 +177,7 @@ def shortfall(
     length = np.where(np.isnan(total), each, total / slots)
     here = ~np.isnan(length) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
     here &= things.engine.holds(gguf_engine)
-    unstated = np.full(count, np.nan)
-    for rows, facts, plan in plans_of(points, full, things, columns, here, unstated):
+    for rows, facts, plan in plans_of(points, full, things, columns, here, np.full(count, np.nan)):
         short[rows] = _over(facts, plan, slots[rows], length[rows])
         if (short[rows] > 0).any() and device.moves_experts(facts, plan):
             for layers, arm in ((before, memory.without_drafts(plan)), (after, plan)):
@@ -223,8 +222,7 @@ def plans_of(
         return
     which = cells.distinct_rows([column[rows] for column in columns_of])[1]
     order = np.argsort(which, kind="stable")
-    starts = np.flatnonzero(np.diff(which[order], prepend=-1))
-    for group in np.split(rows[order], starts[1:]):
+    for group in np.split(rows[order], np.flatnonzero(np.diff(which[order], prepend=-1))[1:]):
         i = int(group[0])
         hardware, pair, quant, engine, method = (kind.of(i) for kind in kinds)
         model, shape = pair or (None, None)

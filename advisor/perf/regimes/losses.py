@@ -157,8 +157,7 @@ def saturated_sglang(s: Setting) -> Strength:
     """
     mixture = s.model_arch.each(lambda name: (name or "").endswith("moe"))
     here = s.engine.among(engines_with("running")) & s.method.among(("mtp",)) & negate(mixture)
-    near = nearness(s.streams, of_regime("sglang_saturated_concurrency"))
-    return Strength(caution=here * near)
+    return Strength(caution=here * nearness(s.streams, of_regime("sglang_saturated_concurrency")))
 
 
 def creative(s: Setting) -> Strength:

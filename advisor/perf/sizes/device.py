@@ -196,10 +196,9 @@ def nearly_fits(plan: Plan, made: MemoryBill) -> bool:
 
 def without_graphs(plan: Plan) -> bool:
     """Whether the plan's own flags take CUDA graphs from the engine, for both arms."""
-    rows = [(name, (value or "").replace(" ", "")) for name, value in plan.extra]
     return any(
         (name in GRAPHS_OFF and text.lower() != "false")
         or (name, text) in GRAPHS_OFF_BY_VALUE
         or (name == "--compilation-config" and '"cudagraph_mode":"NONE"' in text)
-        for name, text in rows
+        for name, text in [(name, (value or "").replace(" ", "")) for name, value in plan.extra]
     )

@@ -87,13 +87,12 @@ def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
     batch: float = card.graphs + (card.graphs_wide - card.graphs) * (plan.tp >= WIDE)
     if plan.max_num_seqs is not None and (release_of(plan, facts) or ()) >= CAPPED_SINCE:
         batch = lesser(batch, plan.max_num_seqs)
-    prefill = MLA_MIB if shape.arch.startswith("mla") else PREFILL_GRAPH_MIB * prefill_graphs(chunk)
     reserve: float = (
         FIXED_MIB
         + TOKEN_MIB * max(chunk, LEAST_TOKENS)
         + RANK_MIB * plan.tp * plan.pp
         + GRAPH_MIB * batch
-        + prefill
+        + (MLA_MIB if shape.arch.startswith("mla") else PREFILL_GRAPH_MIB * prefill_graphs(chunk))
     )
     if total > 1024 * LARGE_GIB:
         reserve = greater(reserve, LEAST_MIB)

@@ -59,12 +59,11 @@ def weights_gib(shape: LLM, quant: Quant) -> float | None:
         return total * 1e9 * (quant.bits or 8 * quant.bytes_ffn) / 8 / GIB
     experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
     ffn = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
-    embedding = max(total - shape.mixer_params_b - ffn - head, 0.0)
     size = (
         shape.mixer_params_b * shape.mixer_width(quant)
         + ffn * quant.bytes_ffn
         + head * quant.bytes_lm_head
-        + embedding * quant.bytes_embedding
+        + max(total - shape.mixer_params_b - ffn - head, 0.0) * quant.bytes_embedding
     )
     return size * 1e9 / GIB
 

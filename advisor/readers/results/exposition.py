@@ -114,7 +114,12 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
         model,
         _pick(values, _NAMES),
         _pick(values, _GAUGES),
-        _sums(values),
+        {
+            name: (values[f"{key}_sum"], values[f"{key}_count"])
+            for name, metric in _HISTOGRAMS.items()
+            for key in (f"vllm:{metric}", f"sglang:{metric}")
+            if values.get(f"{key}_count") and f"{key}_sum" in values
+        },
         tuple(positions.get(i, 0.0) for i in range(min(len(positions), 64))),
         tuple(sorted(labels or started)),
     )
@@ -129,15 +134,6 @@ def _engine_lines(text: str) -> str:
 def _pick(values: Mapping[str, float], names: Mapping[str, Iterable[str]]) -> dict[str, float]:
     stated = {name: [values[key] for key in keys if key in values] for name, keys in names.items()}
     return {name: row[0] for name, row in stated.items() if row and math.isfinite(row[0])}
-
-
-def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    return {
-        name: (values[f"{key}_sum"], values[f"{key}_count"])
-        for name, metric in _HISTOGRAMS.items()
-        for key in (f"vllm:{metric}", f"sglang:{metric}")
-        if values.get(f"{key}_count") and f"{key}_sum" in values
-    }
 
 
 def together(scrapes: Sequence[Scrape]) -> Scrape:

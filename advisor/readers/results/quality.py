@@ -66,10 +66,9 @@ def compare(off: ArmAnswers, on: ArmAnswers, defects: tuple[str, ...] = ()) -> Q
     right_off, right_on = (sum(a.right for row in arm.passes for a in row) for arm in (off, on))
     good = {a.kind for row in off.passes for a in row if a.right}
     broken = tuple(sorted(good - {a.kind for row in on.passes for a in row if a.right}))
-    share = (noise + 0.5) / (2 * count + 1)
     lost = sum(a.right and not b.right for a, b in _pairs(off, on))
     won = sum(b.right and not a.right for a, b in _pairs(off, on))
-    alarm = bool(broken) or _tail(2 * count, differ, share) < CHANCE
+    alarm = bool(broken) or _tail(2 * count, differ, (noise + 0.5) / (2 * count + 1)) < CHANCE
     alarm |= _tail(lost + won, lost, 0.5) < CHANCE
     return QualityCheck(
         tasks=count, differ=differ, noise=noise, right_off=right_off, right_on=right_on,

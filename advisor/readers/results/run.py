@@ -23,9 +23,7 @@ def finite(value: Any) -> Any:
         value = value.strip()
         if value.lower() in ("", "n/a", "nan", "inf", "infinity", "none", "not set"):
             return None
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 Number = Annotated[Annotated[float, Field(ge=0, le=1e12)] | None, BeforeValidator(finite)]
@@ -74,8 +72,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     """The value at a share of an ordered sequence, interpolated linearly."""
     at = share * (len(ordered) - 1)
     low = math.floor(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+    return ordered[low] + (ordered[min(low + 1, len(ordered) - 1)] - ordered[low]) * (at - low)
 
 
 class Acceptance(ResultModel):

@@ -39,9 +39,7 @@ def table_records(text: str, needed: set[str]) -> list[dict[str, str]]:
 def plain_cell(cell: str, mark: str) -> str:
     """A cell of a table with this delimiter, with a point for decimals."""
     cell = cell.strip()
-    if mark != "," and _DECIMAL_COMMA.match(cell):
-        return cell.replace(",", ".")
-    return cell
+    return cell.replace(",", ".") if mark != "," and _DECIMAL_COMMA.match(cell) else cell
 
 
 def bare_cell(cell: str) -> str:

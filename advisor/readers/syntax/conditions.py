@@ -31,7 +31,7 @@ def condition(shell: ShellState, node: Node, depth: int = 0) -> bool | None:
         return _negate(condition(shell, node.named_children[0], depth + 1))
     if node.type == "list":
         parts = [condition(shell, child, depth + 1) for child in node.named_children[:2]]
-        return _join(parts, "||" if any(child.type == "||" for child in node.children) else "&&")
+        return join_verdicts(parts, any(child.type == "||" for child in node.children))
     name = node.child_by_field_name("name")
     if node.type == "command" and name is not None:
         word = shell.text(name).text
@@ -50,7 +50,7 @@ def _test(words: list[Mapped]) -> bool | None:
     for operators in (_OR, _AND):
         for i, word in enumerate(words):
             if word.text in operators and 0 < i < len(words) - 1:
-                return _join([_test(words[:i]), _test(words[i + 1 :])], word.text)
+                return join_verdicts([_test(words[:i]), _test(words[i + 1 :])], operators is _OR)
     texts = [word.text for word in words]
     if texts and (texts[0] in _TEXTS or texts[0] in _NUMBERS):
         return _test([EMPTY, *words])
@@ -74,8 +74,8 @@ def _negate(verdict: bool | None) -> bool | None:
     return None if verdict is None else not verdict
 
 
-def _join(verdicts: list[bool | None], operator: str) -> bool | None:
-    decides = operator in _OR  # one true decides an `or`, one false an `and`
+def join_verdicts(verdicts: list[bool | None], decides: bool) -> bool | None:
+    """The verdict of an `or`, which one true decides, or of an `and`, which one false does."""
     if decides in verdicts:
         return decides
     return None if None in verdicts else not decides

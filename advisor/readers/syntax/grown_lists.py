@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from advisor.readers.syntax.conditions import join_verdicts
 from advisor.readers.syntax.python_nodes import is_dictionary, is_text, summands
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
@@ -116,10 +117,7 @@ class GrownLists:
             return None if inner is None else not inner
         if isinstance(test, ast.BoolOp):
             verdicts = [self.truth(value, depth + 1) for value in test.values]
-            decides = isinstance(test.op, ast.Or)  # one true decides an `or`, one false an `and`
-            if decides in verdicts:
-                return decides
-            return None if None in verdicts else not decides
+            return join_verdicts(verdicts, isinstance(test.op, ast.Or))
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _COMPARE:
             left, right = self.follow(test.left), self.follow(test.comparators[0])
             if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):

@@ -79,9 +79,7 @@ class Scope(Record):
                 return self.args[int(name[:4]) - 1]
             if name.isdigit() and name != "0":
                 return EMPTY
-        if name in self.unset:
-            return EMPTY
-        return None
+        return EMPTY if name in self.unset else None
 
     def text(self, name: str) -> Mapped | None:
         """Return the variable's value, the first element of an array, None where it is not set."""

@@ -173,11 +173,10 @@ def _container(server: Server) -> dict[str, Any]:
 def _volumes(server: Server) -> list[Any]:
     shm = {"medium": "Memory", "sizeLimit": f"{server.shm[:-2]}Gi"}
     cache = {"claimName": server.claim or f"{server.name}-cache"}
-    files = [{"name": "files", "configMap": {"name": server.name}}] if server.files else []
     return [
         {"name": "cache", "persistentVolumeClaim": cache},
         NotedValue({"name": "shm", "emptyDir": shm}, notes.SHM),
-        *files,
+        *([{"name": "files", "configMap": {"name": server.name}}] if server.files else []),
         *own_volume(server),
     ]
 

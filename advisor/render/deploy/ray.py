@@ -24,7 +24,6 @@ def ray_serve(advice: Advice) -> str:
     release = advice.plan.engine_version or ""
     taken = next((row for row in _ray_releases() if release.startswith(row["vllm"])), None)
     exact = f"=={taken['release']}" if taken is not None else ""
-    listen = {"host": server.address, "port": server.port}
     open_to = (
         f"{server.reach}; 0.0.0.0 serves the network. API key: none; Ray Serve asks for none, so "
         "anyone who reaches the port may use the server"
@@ -32,7 +31,7 @@ def ray_serve(advice: Advice) -> str:
     return document(
         {
             "proxy_location": "EveryNode",
-            "http_options": NotedValue(listen, open_to),
+            "http_options": NotedValue({"host": server.address, "port": server.port}, open_to),
             "applications": [application],
         },
         [

@@ -125,8 +125,7 @@ def server(
     host = setting(advice, "host", plan.host or "") or None
     if container:  # where that is the engine's default it needs no word
         host = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
-    port = int(setting(advice, "port", "0")) or plan.port
-    plan = plan.replace(host=host, port=port)
+    plan = plan.replace(host=host, port=int(setting(advice, "port", "0")) or plan.port)
     adapter, mount = engines.get(plan.engine), None
     if container:
         plan, mount = mount_model(advice.request, plan)

@@ -35,7 +35,11 @@ def quadlet(advice: Advice) -> str:
         "",
         "[Service]",
         f"EnvironmentFile=-%E/{server.name}/secrets.env",
-        *_files(server),
+        *(
+            "ExecStartPre=/bin/sh -c "
+            + word(write_file(_HERE, text)).replace(_HERE, _path(server, name))
+            for name, text in server.files
+        ),
         "Restart=on-failure",
         "RestartSec=10",
         "# the image is pulled before the start",
@@ -45,15 +49,6 @@ def quadlet(advice: Advice) -> str:
         "WantedBy=default.target",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _files(server: Server) -> list[str]:
-    """What writes the files that the words name, before each start."""
-    return [
-        "ExecStartPre=/bin/sh -c "
-        + word(write_file(_HERE, text)).replace(_HERE, _path(server, name))
-        for name, text in server.files
-    ]
 
 
 def _path(server: Server, name: str) -> str:
@@ -124,7 +119,16 @@ def systemd_unit(advice: Advice) -> str:
         "",
         "[Service]",
         *(comment(note) for note in server.note_lines()),
-        *_user(server),
+        "# a user of its own; it reads programs and models that every user may read",
+        "DynamicUser=yes",
+        *(["SupplementaryGroups=video render"] if server.vendor in ("amd", "intel") else []),
+        "NoNewPrivileges=yes",
+        f"CacheDirectory={server.name}",
+        f"StateDirectory={server.name}",
+        f"WorkingDirectory=%S/{server.name}",
+        f"Environment=HOME=%S/{server.name}",
+        f"Environment=XDG_CACHE_HOME=%C/{server.name}",
+        f"Environment=HF_HOME=%C/{server.name}/huggingface",
         *_environment(server),
         *(f"Environment={name}" for name in link),
         *(f"ExecStartPre=/bin/sh -c {word(write_file(name, text))}" for name, text in server.files),
@@ -137,23 +141,6 @@ def systemd_unit(advice: Advice) -> str:
         "WantedBy=multi-user.target",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _user(server: Server) -> list[str]:
-    """A user of its own, that gains no rights and writes only to its own folders."""
-    groups = "video render" if server.vendor in ("amd", "intel") else ""
-    return [
-        "# a user of its own; it reads programs and models that every user may read",
-        "DynamicUser=yes",
-        *([f"SupplementaryGroups={groups}"] if groups else []),
-        "NoNewPrivileges=yes",
-        f"CacheDirectory={server.name}",
-        f"StateDirectory={server.name}",
-        f"WorkingDirectory=%S/{server.name}",
-        f"Environment=HOME=%S/{server.name}",
-        f"Environment=XDG_CACHE_HOME=%C/{server.name}",
-        f"Environment=HF_HOME=%C/{server.name}/huggingface",
-    ]
 
 
 def _environment(server: Server) -> list[str]:

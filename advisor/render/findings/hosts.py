@@ -89,12 +89,11 @@ def _result(finding: Finding, codes: list[str], reads: dict[str, FileRead]) -> d
     region: dict[str, Any] = {"startLine": max(1, finding.line)}
     if finding.column:
         region["startColumn"] = finding.column
-    text = finding.message + (f" Fix: {finding.fix.text}" if finding.fix else "")
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
-        "message": {"text": text},
+        "message": {"text": finding.message + (f" Fix: {finding.fix.text}" if finding.fix else "")},
         "locations": [
             {"physicalLocation": {"artifactLocation": {"uri": uri(finding.file)}, "region": region}}
         ],

@@ -50,12 +50,11 @@ def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
     name, at = base_name(text), parse_release(version)
     if remote_code_kind(name, engine) is not None:
         return True
-    bounds = table("compatibility")["needs_remote_code"]["written_up_to"]
     return at is not None and any(
         engine in one
         and at <= (parse_release(one[engine]) or ())
         and re.search(rf"(?<![a-z0-9]){one['name']}", name)
-        for one in bounds
+        for one in table("compatibility")["needs_remote_code"]["written_up_to"]
     )
 
 

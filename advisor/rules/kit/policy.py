@@ -119,9 +119,7 @@ def bill(case: Case) -> MemoryBill | None:
     own = asked / (1 << 30) if asked else None
     if case.estimate is not None and case.estimate.memory is not None:
         return _with_kv(case.estimate.memory, own)
-    if facts.hardware is None or facts.quant is None or facts.shape is None:
-        return None
-    if facts.hardware.memory_gb is None:
+    if facts.hardware is None or None in (facts.hardware.memory_gb, facts.quant, facts.shape):
         return None
     if _last[0] is not facts or _last[1] is not plan:
         _last = (facts, plan, memory.bill(facts, plan))

@@ -147,8 +147,7 @@ def is_after_build(case: Case, release: str | None) -> bool:
     days = table("compatibility")["released"].get(case.plan.engine, {})
     if found is None or release not in days:
         return False
-    later = [out for out in days.values() if out >= "-".join(found.groups())]
-    return days[release] in later[1:]
+    return days[release] in [out for out in days.values() if out >= "-".join(found.groups())][1:]
 
 
 @lru_cache(maxsize=256)

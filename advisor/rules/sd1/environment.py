@@ -211,10 +211,9 @@ def bad_word(case: Case, var: EnvVar, value: str) -> Hit | None:
 
 def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
-    listed = value.strip().lower() in ("", "none", "void", "nodevfiles") or _DEVICES.fullmatch(
-        value
-    )
-    if listed or (to_fill(value, named=True) and not value.startswith(("GPU", "MIG"))):
+    none = value.strip().lower() in ("", "none", "void", "nodevfiles")
+    filled = to_fill(value, named=True) and not value.startswith(("GPU", "MIG"))
+    if none or filled or _DEVICES.fullmatch(value):
         return None
     parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
     numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]
@@ -227,11 +226,10 @@ def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
 def hit(case: Case, var: EnvVar, said: str, meant: str | None, *, stops: bool) -> Hit:
     """The hit of one value."""
     what = f"Write {meant}." if meant is not None else f"Give {var.name} another value: {said}."
-    place = var.value_span if meant is not None else None
     return Hit(
         f"{var.name} does not take '{var.value}': {said}",
         flag=var.name,
         line=var.line,
         severity="error" if stops else None,
-        fix=span_fix(case, place, meant or "", what),
+        fix=span_fix(case, var.value_span if meant is not None else None, meant or "", what),
     )

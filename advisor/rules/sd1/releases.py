@@ -102,8 +102,7 @@ def _together(case: Case, use: str, rivals: list[Flag]) -> Fix:
         return Fix(text=what)
     safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
     texts = (f"{use} {value}", *[""] * (len(rivals) - 1))  # in the place of the first
-    places = zip(rivals, texts, strict=True)
-    fixes = (span_fix(case, one.span, text, what) for one, text in places)
+    fixes = (span_fix(case, one.span, text, what) for one, text in zip(rivals, texts, strict=True))
     return joint_fix(what, *fixes, safe=safe)
 
 

@@ -164,13 +164,12 @@ def switch_given_a_value(case: Case) -> Hits:
     for name, word in case.launch.stray_switch_values:
         negated = "--no-" + name.removeprefix("--").replace("_", "-")
         has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
-        use = negated if has_opposite else name
         place = next((one for one in case.launch.flags if one.raw == name), None)
         yield Hit(
             f"{name} takes no value: the server stops at '{word}'",
             flag=place,
             severity="warning" if case.launch.fork else None,
-            fix=bare(case, place, use, word),
+            fix=bare(case, place, negated if has_opposite else name, word),
             versions="all catalogued releases",
             everywhere=True,
         )
@@ -184,8 +183,7 @@ def bare(case: Case, found: Flag | None, use: str, word: str) -> Fix:
     if found is None or found.span is None or found.value_span is None or found.unresolved:
         return Fix(text=what)
     place = Span(start=found.span.start, end=max(found.span.end, found.value_span.end))
-    text = name if on else use if use != name else ""
-    return span_fix(case, place, text, what)
+    return span_fix(case, place, name if on else use if use != name else "", what)
 
 
 @rule("SD121", "warning", "catalogued")

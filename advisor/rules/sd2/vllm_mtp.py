@@ -59,12 +59,11 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     what = (
         "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."
     )
-    risky = (case.plan.k >= 2 or agent) and caching
     yield Hit(
         f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
         f"{version_label(case)}: answers on cache hits "
         f"can be wrong{' and tool calls can leak as text' if tools else ''}",
-        severity="warning" if risky else "info",
+        severity="warning" if (case.plan.k >= 2 or agent) and caching else "info",
         fix=caching_off_fix(case, what),
     )
 

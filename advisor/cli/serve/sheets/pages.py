@@ -98,8 +98,7 @@ def _results(form: uploads.Form) -> dict[str, Any]:
     runs = uploads.runs_in([*off, *on])
     if not runs:
         raise AdvisorError("no file was chosen: choose the benchmark's output")
-    report = uploads.verdict(off, on, launch, form.words) if off and on else None
-    return results_view(runs, report)
+    return results_view(runs, uploads.verdict(off, on, launch, form.words) if off and on else None)
 
 
 def _mix(form: uploads.Form) -> dict[str, Any]:
@@ -194,8 +193,7 @@ def sides(request: Request) -> HTMLResponse:
         return _sheet(told)
 
     def answer() -> dict[str, Any]:
-        choices = sheets.compare_choices(_options(sheets.Sides, told))
-        return {"sides": sheets.sides_view(*choices)}
+        return {"sides": sheets.sides_view(*sheets.compare_choices(_options(sheets.Sides, told)))}
 
     return _sheet(told, answer)
 
