@@ -5,7 +5,7 @@ name the nearest.
 import json
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +97,10 @@ def test_names_of_the_measured_rows() -> None:
             assert lookup(name).id == name
 
 
-@pytest.mark.parametrize(("name", "ident"), NAMES["hardware_spellings"].items())
-def test_hardware_spellings(name: str, ident: str) -> None:
-    assert knowledge.hardware(name).id == ident
+@pytest.mark.parametrize("find", [knowledge.hardware, knowledge.llm])
+def test_spellings_of_hardware_and_models(find: Callable[[str], Any]) -> None:
+    table = NAMES["hardware_spellings" if find is knowledge.hardware else "model_spellings"]
+    assert {name: find(name).id for name in table} == table
 
 
 @pytest.mark.parametrize(("name", "nearest"), NAMES["hardware_unknown"].items())
@@ -120,11 +121,6 @@ def test_a_part_of_several_names_stands_for_none_of_them(name: str, names: set[s
     with pytest.raises(UnknownFact) as caught:
         knowledge.hardware(name)
     assert names <= set(caught.value.nearest)
-
-
-@pytest.mark.parametrize(("name", "ident"), NAMES["model_spellings"].items())
-def test_model_spellings(name: str, ident: str) -> None:
-    assert knowledge.llm(name).id == ident
 
 
 @pytest.mark.parametrize(("text", "model", "quant"), NAMES["texts"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.domain.nouns import Launch
-from advisor.readers import FileRead, read_text
+from advisor.readers import read_text
 from tests.tables import load_yaml
 
 
@@ -320,20 +320,11 @@ LANGUAGE = [
 ]
 
 
-def has_note(read: FileRead) -> bool:
-    return any("diffusion server" in note for note in read.notes)
-
-
-@pytest.mark.parametrize("text", DIFFUSION)
-def test_the_diffusion_server_is_no_language_model_server(text: str) -> None:
+@pytest.mark.parametrize("text", [*DIFFUSION, *LANGUAGE])
+def test_the_diffusion_server_alone_is_no_language_model_server(text: str) -> None:
     read = read_text(text, "a.sh")
-    assert not read.launches and has_note(read)
-
-
-@pytest.mark.parametrize("text", LANGUAGE)
-def test_language_models_stay_judged(text: str) -> None:
-    read = read_text(text, "a.sh")
-    assert len(read.launches) == 1 and not has_note(read)
+    assert len(read.launches) == (text in LANGUAGE)
+    assert any("diffusion server" in note for note in read.notes) == (text in DIFFUSION)
 
 
 @pytest.mark.parametrize("case", load_yaml(Path(__file__).with_name("forms.yaml")))
