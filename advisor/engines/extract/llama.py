@@ -19,16 +19,12 @@ def of_sources(folder: Path) -> list[Row]:
     """The options that `common/arg.cpp` defines for the server; defaults stay unknown."""
     text = (folder / "common" / "arg.cpp").read_text(encoding="utf-8")
     rows = [row for part in _OPTION.split(text)[1:] if (row := _of_definition(part)) is not None]
-    types = _speculation_types(folder)
-    return [{**row, "choices": types} if types and row["choices"] == TYPES else row for row in rows]
-
-
-def _speculation_types(folder: Path) -> list[str]:
-    """The words of --spec-type, from the table that the parser looks them up in."""
+    # the words of --spec-type, from the table that the parser looks them up in
     path = folder / "common" / "speculative.cpp"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     table = re.search(r"common_speculative_type_from_name_map = \{(.*?)\n\};", text, re.S)
-    return re.findall(r'\{"([\w-]+)"', table[1]) if table else []
+    types = re.findall(r'\{"([\w-]+)"', table[1]) if table else []
+    return [{**row, "choices": types} if types and row["choices"] == TYPES else row for row in rows]
 
 
 def _of_definition(part: str) -> Row | None:

@@ -72,22 +72,18 @@ def problems_of(rows: OwnRunRows, seed: int = 0) -> Problems:
             if len(mine) and len(others):
                 own.append(dice.permutation(mine)[:MOST_OWN])
                 other.append(dice.permutation(others)[:MOST_OTHER])
-    return _padded_problems(rows, own, other)
-
-
-def _padded_problems(rows: OwnRunRows, own: list[Index], other: list[Index]) -> Problems:
     (mine, here), (theirs, there) = _pad(own, MOST_OWN), _pad(other, MOST_OTHER)
     # each row as a whole, then its acceptance alone
     present = np.hstack([here, here & np.isfinite(rows.accepted[mine])])
     sd = np.repeat([float(own_runs.LEAST_SD), float(own_runs.ACCEPTED_SD)], MOST_OWN)
     total = np.where(present, np.hstack([rows.miss[mine], rows.accepted[mine]]), 0.0)
-    at, others = rows.at.take(np.tile(mine, (1, 2))), rows.at.take(theirs)
+    at, other_at = rows.at.take(np.tile(mine, (1, 2))), rows.at.take(theirs)
     plain = np.sqrt(rows.miss[theirs] ** 2 + SMOOTH**2) * there
     return Problems(
         Observations(at, total, np.where(present, sd, NOBODY), np.full_like(total, np.nan)),
-        others,
+        other_at,
         own_runs.distances(at.where, at.where),
-        own_runs.distances(others.where, at.where),
+        own_runs.distances(other_at.where, at.where),
         np.repeat([0.0, 1.0], MOST_OWN),
         rows.miss[theirs],
         there / np.maximum(plain.sum(axis=1, keepdims=True), 1e-9) / len(own),
