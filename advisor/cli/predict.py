@@ -28,16 +28,17 @@ def predict(rows: Path, out: Path) -> None:
     """Predict the speed-up of every row of a CSV (the columns of the measured runs).
 
     The columns spec_method and model (or total_params_b) are required; speedup_metric defaults to
-    output_tok_s. All other columns and values may be missing. A row without a result (speedup,
-    output_tok_s, request_tok_s, tpot_ms, ttft_ms) and without run_id and source_id is a question:
-    what it leaves blank is as `recommend` has it (quantisation, engine, release, layout, for the
-    goal of a column goal, limits, prefix caching), but for concurrency, which stays open. In a row
-    that was run, unknown values widen the interval. Hardware that is not in the catalogue is said
-    on standard error, and its decision is measure, as is that of mtp on a model without a known
-    head. Beside those columns are read memory_fraction (of the device, for the engine) and
-    max_model_len (of a llama-server slot), since memory says how many requests run. The output adds
-    speedup_p10, speedup_p50, speedup_p90, p_gain, decision (on, off or measure, as in recommend;
-    not on where the weights do not fit), basis and error, which says why a row cannot be predicted.
+    output_tok_s, or to what a column goal names. All other columns and values may be missing. A row
+    without a result (speedup, output_tok_s, request_tok_s, tpot_ms, ttft_ms) and without run_id and
+    source_id is a question: what it leaves blank is as `recommend` has it (quantisation, engine,
+    release, layout, limits, prefix caching), but for concurrency, which stays open, and what
+    `recommend` refuses is an error. In a row that was run, unknown values widen the interval.
+    Hardware that is not in the catalogue is said on standard error, and its decision is measure, as
+    is that of mtp on a model without a known head. Beside those columns are read memory_fraction
+    (of the device, for the engine) and max_model_len (of a llama-server slot), since memory says
+    how many requests run. The output adds speedup_p10, speedup_p50, speedup_p90, p_gain, decision
+    (on, off or measure, by the row's metric, where recommend weighs several; not on where the
+    weights do not fit), basis and error, which says why a row cannot be predicted.
 
     Exit status: 0 done, 1 every row has an error, 2 unusable input.
     """

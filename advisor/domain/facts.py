@@ -188,6 +188,9 @@ class LLM(Frozen):
     assistant_since: str = "0.21.0"
     state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
     kv_elems_per_token: float | None = None  # K and V elements over all layers
+    # sparse attention (DSA): keys that a token meets, and bytes of the keys that pick them
+    sparse_keys: int | None = None
+    index_bytes_per_token: float | None = None
     max_context_tokens: int | None = None
     only_tp: int | None = None  # ranks that its checkpoints are written for, where others fail
     default_temperature: Quantity | None = None

@@ -203,10 +203,6 @@ class Catalogue(Records):
 
     # ------------------------------------------------------------ JSON fields and environment
 
-    def env_option(self, name: str) -> tuple[str, bool] | None:
-        """(canonical option, negated) that an environment variable sets (llama-server)."""
-        return self._env_options.get(name)
-
     def behaviour(self, name: str, version: str | None) -> Any:
         """A sourced behaviour at a release, None if not recorded."""
         row = self.behaviour_row(name, version)

@@ -64,7 +64,8 @@ class Records:
         return tuple(self._cold["env"])
 
     @cached_property
-    def _env_options(self) -> dict[str, tuple[str, bool]]:
+    def env_options(self) -> dict[str, tuple[str, bool]]:
+        """(canonical option, negated) that environment variables set, by name (llama-server)."""
         table: dict[str, tuple[str, bool]] = {}
         for name, record in self._records.items():
             has_off, env = bool(record.get("neg")), record.get("env")

@@ -77,15 +77,14 @@ _EVENTS = (
 FileName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,63}$")]  # in the plan's own folder
 
 
-def _arm_name(value: Any) -> Any:
-    """YAML reads `off` and `on` without quotes as no and yes."""
-    return {False: "off", True: "on"}[value] if isinstance(value, bool) else value
+# YAML reads `off` and `on` without quotes as no and yes
+_ARM_NAME = BeforeValidator(lambda x: {False: "off", True: "on"}[x] if isinstance(x, bool) else x)
 
 
 class Arm(ResultModel):
     """One arm: the launch and what it means."""
 
-    name: Annotated[Literal["off", "on"], BeforeValidator(_arm_name)]
+    name: Annotated[Literal["off", "on"], _ARM_NAME]
     argv: tuple[str, ...] = Field(min_length=1, max_length=400)
     env: dict[str, str] = Field(default_factory=dict)
     files: dict[FileName, str] = Field(default_factory=dict)  # what argv names, by name

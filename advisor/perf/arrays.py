@@ -135,6 +135,8 @@ class Points:
     head_dim: Floats
     state_bytes: Floats  # recurrent state of one sequence (or one draft position)
     kv_elems: Floats  # K and V elements per token over all layers that see the whole context
+    sparse_keys: Floats  # keys that a token picks of it by sparse attention; unknown is all
+    index_bytes: Floats  # per token and over all layers, of the keys that pick them; unknown is 0
     total_params: Floats
     active_params: Floats
     is_moe: Floats  # 0/1
@@ -165,9 +167,8 @@ class Points:
     k: Floats  # drafted tokens beyond the bonus token; NaN: the row does not say
     # tokens verified per request and step where it is not k + 1 (tree drafts); NaN: k + 1
     verify_tokens: Floats
-    tiled: (
-        Floats  # 1 = verify kernels of a fork that use the matrix units for a few tokens; NaN: no
-    )
+    # 1 = verify kernels of a fork that use the matrix units for a few tokens; NaN: no
+    tiled: Floats
     p_min: Floats  # draft stops below this probability (llama.cpp); NaN: not said
     tp: Floats
     gpus: Floats

@@ -176,6 +176,8 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
         "head_dim": _fill_unknown(p.head_dim, of["head_dim"]),
         "state_bytes": _fill_unknown(p.state_bytes, state),
         "kv_elems": _fill_unknown(p.kv_elems, attention * of["kv_elems"]),
+        "sparse_keys": _fill_unknown(p.sparse_keys, np.inf),
+        "index_bytes": _fill_unknown(p.index_bytes, 0.0),
         "draft_params": _fill_unknown(p.draft_params, draft),
     }
 

@@ -142,14 +142,16 @@ def small_batch_seconds(
     tiled_rate = prompt_rate(p) * p.tp
     limit = dense_limit(p)
     unpack = unpack_tokens(p, c)
-    dense_read = np.fmax(dense_read, unpack * ops / rate)
+    unpacking = unpack * ops / rate
+    tiled = _tiled_seconds(dense_read, unpacking, tile_overhead(p, c))
+    dense_read = np.fmax(dense_read, unpacking)
     again = np.where(repeats(p, tokens), c.metal_repeat, 1.0)
     again = np.where(slow_small_batch(p, tokens), c.metal_apple9, again)
     vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
     beyond = np.where(
         limit < LONGEST,
         vector + (tokens - limit) * ops / tiled_rate,
-        dense_read * tile_overhead(p, c) + tokens * ops / tiled_rate,
+        tiled + tokens * ops / tiled_rate,
     )
     dense = np.where(tokens <= limit, vector, beyond)
     # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing: 0.45 ms
@@ -159,11 +161,20 @@ def small_batch_seconds(
     few = np.where(cuda, anew, expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate)
     many_rate = np.where(cuda, rate, PROMPT_EXPERTS * tiled_rate)
     share = np.divide(distinct, p.topk, out=np.zeros_like(distinct), where=p.topk > 0)
-    many_read = np.fmax(expert_read, share * unpack * 2 * routed / rate)
-    many = many_read * at(c.mmq_moe, p) + tokens * 2 * routed / many_rate
+    many = _tiled_seconds(expert_read, share * unpack * 2 * routed / rate, at(c.mmq_moe, p))
+    many = many + tokens * 2 * routed / many_rate
     many = many + p.moe_layers * at(c.mmq_moe_layer_s, p)
     experts = np.where(tokens <= expert_limit(p), few, many)
     return dense, experts
+
+
+def _tiled_seconds(read: Floats, unpacking: Floats, overhead: Floats) -> Floats:
+    """Reading weights for tiles that few tokens fill: what that costs more is of the unpacking, so
+    a card of little bandwidth, which waits for the weights, has it free (llama.cpp
+    benches/dgx-spark.md: 7B Q8_0 on a GB10 in 34 ms for one sequence, 48 for 16 and 54 for 32).
+    Where unpacking is not known it is a part of the reading.
+    """
+    return np.where(unpacking > 0, np.fmax(read, overhead * unpacking), overhead * read)
 
 
 def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> int:

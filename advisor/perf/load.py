@@ -93,7 +93,7 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     told = p.held_spec if spec else p.held_base
     if not np.isnan(told).any():
         return np.asarray(np.fmax(told, 1.0))
-    per_token = p.kv_elems * p.kv_bytes
+    per_token = p.kv_elems * p.kv_bytes + p.index_bytes
     heads = p.is_method("mtp", "eagle", "eagle3") & spec
     draft = np.where(heads, 1 + 1 / np.fmax(p.global_layers, 1), 1.0)
     slots = 1 + np.where(p.method > 0, p.k, 0.0) if spec else np.ones(len(p))

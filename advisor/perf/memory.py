@@ -178,6 +178,9 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     on_devices = max(weights - told_layers(shape, plan) * layer_gib(shape, quant), 0.0)
     copied = (shape.mixer_params_b or 0.0) * 1e9 * shape.mixer_width(quant) / GIB
     on_devices += copied * (pools.attention_groups(plan) - 1)
+    if traits(plan.engine).replicas_wait and pools.EXPERTS in dict(plan.extra):
+        # whole experts are spread over all replicas (vllm-docs-dp)
+        on_devices -= layer_gib(shape, quant) * (shape.moe_layers or 0) * (1 - 1 / plan.dp)
     return MemoryBill(
         weights_gib=on_devices / replica_gpus(facts, plan) + vision,
         spec_gib=spec_gib(facts, plan, shape, quant),

@@ -53,24 +53,27 @@ _FP8_WIDE = sourced(
 def attention_seconds(
     p: P.Points, c: Constants, batch: Requests, tokens_per_request: Tokens, context: Tokens
 ) -> Seconds:
-    """KV bytes are read once per request, operations grow with tokens; windows cut both."""
+    """KV bytes are read once per request, operations grow with tokens; windows cut both. What
+    sparse attention picks each token reads for itself, and the keys to pick by are read whole.
+    """
     bandwidth = read_rate(p, c)
     # groups without a request have nothing to read, and MLA's one vector is read by every rank
     bandwidth = bandwidth / np.fmax(p.attention_groups / np.fmax(batch, 1.0), 1.0)
     shared = _is_latent(p) & p.is_path(*SERVER_PATHS)
     bandwidth = bandwidth / np.where(shared, p.tp / p.attention_groups, 1.0)
-    elements = context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems
+    seen = np.fmin(context, p.sparse_keys * tokens_per_request)
+    elements = seen * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems
     unpacked = (
         p.is_path("vllm-cuda")
         & p.is_arch("sm_90")
         & (p.head_dim == _FP8_WIDE[0])
         & (p.kv_bytes == 1)
     )
-    read = batch * elements * p.kv_bytes / bandwidth * np.where(unpacked, _FP8_WIDE[1], 1.0)
+    read = elements * p.kv_bytes * np.where(unpacked, _FP8_WIDE[1], 1.0) + context * p.index_bytes
     ops = 4 * batch * tokens_per_request * attended_keys(p, context)
     small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
-    return np.hypot(read, ops / rate)  # they overlap, but not perfectly
+    return np.hypot(batch * read / bandwidth, ops / rate)  # they overlap, but not perfectly
 
 
 @P.memoize
@@ -82,8 +85,9 @@ def _is_latent(p: P.Points) -> P.Mask:
 def attended_keys(p: P.Points, context: Tokens) -> Floats:
     """Keys that a token meets over all layers, context or window, times their heads' width."""
     sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
+    seen = np.fmin(context, p.sparse_keys)
     return np.asarray(
-        p.heads * (context * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding)
+        p.heads * (seen * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding)
     )
 
 

@@ -81,19 +81,21 @@ def take_in(
     seen: Observed,
     baselines: Mapping[str, Floats],
     full: arrays.Points,
-    crowded: Mask,
+    waiting: Floats,
     model: Model,
 ) -> dict[str, Predicted]:
     """The three gains with what is documented.
 
-    Where requests wait for those that run (`crowded`), a documented loss is one of the whole: the
-    memory says how many run, so a loss elsewhere does not raise what so few of them give, and
-    leaves the step of those that run as it is. The others wait longer: TTFT is what the answers of
-    all leave beside their own. `baselines`: log values without speculation by metric. (N,) each
+    As far as requests wait for those that run (`waiting`, their share), a documented loss is one of
+    the whole: the memory says how many run, so a loss elsewhere does not raise what so few of them
+    give, and leaves the step of those that run as it is. The others wait longer: TTFT is what the
+    answers of all leave beside their own. `baselines`: values without speculation by metric. (N,)
     """
     if not seen.here.any():
         return dict(found)
-    alone = seen._replace(sd=np.where(crowded, np.inf, seen.sd))
+    crowded = waiting > 0
+    with np.errstate(divide="ignore"):
+        alone = seen._replace(sd=seen.sd / np.sqrt(1 - waiting))
     out = {name: move(one, alone if name == "tpot" else seen, model) if name in STEPS else one
            for name, one in found.items()}  # fmt: skip
     whole, raised = found["output_tok_s"], out["output_tok_s"]
@@ -103,8 +105,9 @@ def take_in(
     if longer.any():
         first = found["ttft"]
         own = np.fmax(full.output_tokens - 1, 0) * baselines["tpot"] / found["tpot"].p50
-        now = baselines["ttft"] / first.p50
-        waited = (now + own) * whole.p50 / out["output_tok_s"].p50 - own
+        now, step = baselines["ttft"] / first.p50, found["tpot"].p50 / out["tpot"].p50
+        waited = (now + own) * whole.p50 / out["output_tok_s"].p50 - own * step
+        waited = now + waiting * np.fmax(waited - now, 0.0)
         out["ttft"] = pick(longer, scale(first, np.where(longer, now / waited, 1.0)), first)
     return out
 

@@ -196,7 +196,8 @@ def as_one_story(
     story = Story(found, baselines, terms, belief, others, more, told, levels)
     seen = documented.observe(setting(full), full)
     seen = seen._replace(sd=seen.sd / np.sqrt(1 - told))
-    found = documented.take_in(found, seen, baselines, full, story.queues, model)
+    waiting = np.fmax(1 - terms["requests_verify"] / terms["requests_base"], 0.0)
+    found = documented.take_in(found, seen, baselines, full, waiting, model)
     return story._replace(
         found={
             name: intervals.within_tokens(one, np.full(count, name == "ttft"), full)

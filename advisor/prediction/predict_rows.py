@@ -139,13 +139,9 @@ class TableHeader:
         found = list(islice(zip_longest(*batch, fillvalue=""), self.width))
         return found + [("",) * len(batch)] * (self.width - len(found))
 
-    def by_column(self, cells: list[tuple[str, ...]], count: int) -> dict[str, Sequence[str]]:
-        """The cells of `count` rows by column; without a metric a row is about output tokens."""
-        named: dict[str, Sequence[str]] = {name: cells[i] for name, i in self.columns.items()}
-        metric = named.get("speedup_metric", ("",) * count)
-        default = predict_table.DEFAULT_METRIC
-        named["speedup_metric"] = [cell if cell.strip() else default for cell in metric]
-        return named
+    def by_column(self, cells: list[tuple[str, ...]]) -> dict[str, Sequence[str]]:
+        """The cells of the rows by column."""
+        return {name: cells[i] for name, i in self.columns.items()}
 
 
 def _check(cells: list[str], columns: dict[str, int]) -> None:
@@ -179,7 +175,7 @@ def _stream(
     strange: dict[str, str] = {}
     for batch in _batches(reader):
         cells = header.turn(batch)
-        found = columns(header.by_column(cells, len(batch)), len(batch))
+        found = columns(header.by_column(cells), len(batch))
         kept = [_safe(cells[i]) for i in header.kept]
         made = [_safe(found[name]) for name in predict_table.FIELDS]  # None stays empty
         writer.writerows(zip(*kept, *made, strict=True))

@@ -27,6 +27,7 @@ from advisor.perf.encoding.things import (
 from advisor.perf.load import clients
 from advisor.perf.regimes.setting import Column
 from advisor.perf.sizes import device
+from advisor.perf.sizes.pools import LINKS
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
@@ -34,9 +35,7 @@ from advisor.prediction.intervals import Predicted, pick, within_tokens
 from advisor.prediction.model import Model, prepare
 from advisor.prediction.switches import USUAL_GPUS, widen, with_overflow
 
-DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
-LINKS = ("roce", "ethernet")  # between machines
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS, SMALL = 4, 0.1  # of a number; a ratio below this has as many more
@@ -233,7 +232,6 @@ def predict_dicts(
         )
     if not table:
         return []
-    table = [{"speedup_metric": DEFAULT_METRIC, **row} for row in table]
     names = {str(name) for row in table for name in row}
     found = predict({name: [_cell(row.get(name)) for row in table] for name in names}, len(table))
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]

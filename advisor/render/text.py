@@ -207,7 +207,8 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         cost = [number(x) if x is not None else "?" for x in advice.cost_per_million]
         costs = f"{' without, '.join(cost)} with k = {plan.k}"
         lines += paper.wrap(f"Per million output tokens: {costs}")
-    if not estimate.ttft_ms.predictable and (row := ttft_pair(advice)) is not None:
+    own = advice.facts.own_runs  # beside which nobody else's is "here"
+    if not (estimate.ttft_ms.predictable or own) and (row := ttft_pair(advice)) is not None:
         load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
         lines += paper.wrap(f"TTFT measured here: {times(row.speedup)} ({load}, k={row.k})", "  ")
     return lines

@@ -45,9 +45,10 @@ def verdict(advice: Advice) -> str:
         if advice.decision == "measure":
             return _unknown_launch(advice)
         own, asked = methods.methods(advice.facts), advice.request.method
+        where = "in this layout" if advice.next_layout else "here"
         why = "No head or drafter is known here (--method ngram needs none)"
         why = f"Nothing that drafts by --method {asked} is known to run here" if asked else why
-        why = f"{METHOD_NAMES[own[0]]} has no path or no room here" if own else why
+        why = f"{METHOD_NAMES[own[0]]} has no path or no room {where}" if own else why
         return f"{why}, so there is no gain to estimate."
     if gain is None:
         return _first_token(advice, estimate)

@@ -12,6 +12,7 @@ from advisor.advice.judge import estimate_plans
 from advisor.advice.plans import propose, topology
 from advisor.domain.nouns import AdvisorError, Facts, Plan, Request
 from advisor.knowledge import store as knowledge
+from advisor.perf.sizes import pools
 from advisor.render.text import advice_text
 from tests.tables import spread
 
@@ -57,7 +58,7 @@ def machine(name: str, gpus: int, link: str | None) -> int:
     """GPUs of one machine: a board; behind a network one, or 8 where there are more cards."""
     if knowledge.hardware(name).hardware_class == "unified":
         return 1
-    if link in topology.LINKS:
+    if link in pools.LINKS:
         board = BOARDS.get(name, 8)
         return board if gpus > board else 1
     return min(BOARDS.get(name, gpus), gpus)

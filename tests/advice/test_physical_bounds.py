@@ -78,7 +78,7 @@ def steps_apart(one: Story, other: Story, metric: str) -> Any:
 @pytest.mark.parametrize("field", ["concurrency", "input_tokens"])
 def test_no_step_along_load_or_context_without_a_cause(field: str) -> None:
     """Where every request runs in both arms and the KV cache is of one type, one percent more of
-    the load or of the prompt moves no gain by 8 %.
+    the load or of the prompt moves no gain by 10 %.
     """
     rows = [row for row in draw_rows(5_000, 13, (64, 2048)) if int(row[field]) >= 30]
     more = [row | {field: str(round(1.01 * int(row[field]) + 0.5))} for row in rows]
@@ -91,7 +91,7 @@ def test_no_step_along_load_or_context_without_a_cause(field: str) -> None:
     assert same.sum() > 700
     for metric in ("output_tok_s", "tpot"):
         apart = np.where(same, steps_apart(low, high, metric), 0.0)
-        assert apart.max() < 0.08, (metric, rows[int(apart.argmax())])
+        assert apart.max() < 0.1, (metric, rows[int(apart.argmax())])
 
 
 def test_no_step_along_k_where_drafts_fill_the_memory() -> None:

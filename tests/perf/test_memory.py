@@ -108,7 +108,17 @@ def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
     glm, gemma = (facts("h200", "fp8", name, gpus=8).shape for name in models)
     assert glm is not None and gemma is not None
     assert [kv_sizes.copies(glm, plan(tp=tp)) for tp in (1, 4, 8)] == [1, 4, 8]
-    assert (kv_sizes.copies(gemma, plan(tp=8)), kv_sizes.window_copies(gemma, plan(tp=8))) == (2, 1)
+    assert [kv_sizes.copies(gemma, plan(tp=8), sliding=one) for one in (False, True)] == [2, 1]
+
+
+def test_replicas_of_a_mixture_share_whole_experts_in_vllm() -> None:
+    """DeepSeek-R1: 58 layers of 256 experts of 44.04M in FP8 are 609 GiB, the rest 18 (vLLM's docs
+    on data parallelism).
+    """
+    known = facts("h200", "fp8", "deepseek-r1", gpus=8)
+    for told, gib in (((), 627), (((kv_sizes.EXPERTS, None),), 94)):
+        bill = memory.bill(known, plan(dp=8, extra=told))
+        assert bill.weights_gib == pytest.approx(gib, rel=0.02)
 
 
 @pytest.mark.parametrize("asked", [

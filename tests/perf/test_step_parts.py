@@ -10,11 +10,13 @@ from advisor.perf import arrays as P
 from advisor.perf import drafting, imputation, links, load, physics, prompt_cost, rates, reads
 from advisor.perf.constants import PROVENANCE, Constants, by_path
 from advisor.perf.encoding import encode_rows
+from advisor.prediction.artefact import load as load_model
 from tests.perf.rows import DENSE
 from tests.tables import fields
 
 Floats = npt.NDArray[np.float64]
 C = Constants()
+SPEEDS = load_model().speeds
 HYBRID = {"model": "qwen3.6-27b"}
 MIXTURE = {"model": "qwen3.6-35b-a3b"}
 LLAMA = fields("engine=llama-server engine_version=b10000 quant=q4_k_m hardware=rtx3090")
@@ -183,16 +185,21 @@ def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -
     mixer, ffn, routed = rates.params(p)
     tiled = rates.prompt_rate(p)[0]
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
-    first = few(p, C, 1)
+    read = few(p, C.replace(unpack_tokens=by_path(0.0)), 1)
+    rate = rates.small_batch_rate(p, C)[0]
+    unpacking = rates.unpack_tokens(p, C)[0] / rate
+
+    def tiles(read: float, overhead: float, work: float) -> float:
+        return max(read, overhead * work * unpacking) if unpacking else overhead * read
+
     for tokens in (9, 20):
         dense, mixture = few(p, C, tokens)
-        assert dense == pytest.approx(
-            first[0] * rates.tile_overhead(p, C)[0] + tokens * ops / tiled
-        )
-        rate = rates.small_batch_rate(p, C)[0]
+        first = tiles(read[0], rates.tile_overhead(p, C)[0], ops)
+        assert dense == pytest.approx(first + tokens * ops / tiled)
         more = tokens * 2 * float(routed[0]) / rate  # tiles that few tokens fill gain nothing
         more += p.moe_layers[0] * rates.at(C.mmq_moe_layer_s, p)[0]
-        assert mixture == pytest.approx(first[1] * rates.at(C.mmq_moe, p)[0] + more)
+        first = tiles(read[1], rates.at(C.mmq_moe, p)[0], 2 * float(routed[0]))
+        assert mixture == pytest.approx(first + more)
 
 
 @pytest.mark.parametrize(
@@ -662,3 +669,28 @@ def test_a_gguf_of_mxfp4_experts_has_q8_0_beside_them(engine: str, gb: float) ->
     """gpt-oss-20b: GGUF and safetensors as published (ggml-org and openai, 2025-08-05)."""
     p = point({"model": "gpt-oss-20b", "quant": "mxfp4", "engine": engine})
     assert load.weight_bytes(p)[0] == pytest.approx(gb * 1e9, rel=0.01)
+
+
+def test_tiles_cost_a_card_that_waits_for_its_weights_nothing() -> None:
+    """Qwen2.5-Coder 7B Q8_0 on a GB10, ms of a step without sampling (llama.cpp
+    benches/dgx-spark.md, llama-batched-bench of b6918 behind prompts of 512).
+    """
+    for slots, ms in ((1, 34.2), (8, 40.9), (16, 47.8), (32, 53.9)):
+        own = fields("model=qwen2.5-7b hardware=gb10 quant=q8_0 input_tokens=512 engine=llama.cpp")
+        p = point(LLAMA, own | {"concurrency": str(slots)})
+        made = step(p, SPEEDS)
+        assert 1e3 * float((made.total - made.host)[0]) == pytest.approx(ms, rel=0.1)
+
+
+def test_sparse_attention_reads_what_it_picks_and_the_keys_to_pick_by() -> None:
+    """DeepSeek-V3.2 beside V3.1, the same shape: 2,048 keys of 35,136 elements, and 132 bytes of
+    each token in 61 layers (index_topk, index_head_dim); two tokens pick for themselves.
+    """
+    told = fields("hardware=h200 gpu_count=8 tp=8 quant=fp8 kv_cache_dtype=fp8 engine=sglang")
+    told |= fields("concurrency=1 input_tokens=65536 engine_version=0.5.19")
+    sparse, dense = (point(told, {"model": f"deepseek-v3.{x}"}) for x in (2, 1))
+    whole = 65_536 * 35_136
+    for tokens in (1.0, 2.0):
+        read = [float(step(p, constants(), tokens).attention[0]) for p in (sparse, dense)]
+        picked = tokens * 2048 * 35_136 + 65_536 * 61 * 132
+        assert read[0] / read[1] == pytest.approx(picked / whole, rel=1e-6)

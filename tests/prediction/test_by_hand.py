@@ -214,14 +214,17 @@ def test_a_documented_loss_of_the_whole_lets_the_others_wait() -> None:
     found = {"tpot": gain(1.0), "output_tok_s": gain(1.0), "ttft": gain(1.0)}
     plain = {"tpot": one(10.0), "output_tok_s": one(400.0), "ttft": one(100.0)}
     sure = observed_loss(0.5, 1e-9)
-    made = documented.take_in(found, sure, plain, full, YES, MODEL)
+    made = documented.take_in(found, sure, plain, full, one(1.0), MODEL)
     assert made["tpot"] == found["tpot"] and made["output_tok_s"].p50[0] == pytest.approx(0.5)
     assert made["ttft"].p50[0] == pytest.approx(100 / 1190)
     assert made["ttft"].mean[0] == pytest.approx(math.log(100 / 1190))
-    open_server = documented.take_in(found, sure, plain, full, ~YES, MODEL)
+    open_server = documented.take_in(found, sure, plain, full, one(0.0), MODEL)
     assert open_server["tpot"].p50[0] == open_server["output_tok_s"].p50[0] == pytest.approx(0.5)
     assert open_server["ttft"] == found["ttft"]
-    nothing = documented.take_in(found, observed_loss(0.5, math.inf), plain, full, YES, MODEL)
+    few = documented.take_in(found, sure, plain, full, one(0.01), MODEL)
+    assert few["tpot"].p50[0] == pytest.approx(0.5)  # no step where the first request waits
+    assert few["ttft"].p50[0] == pytest.approx(100 / (100 + 0.01 * (1190 - 990 - 100)))
+    nothing = documented.take_in(found, observed_loss(0.5, math.inf), plain, full, one(1.0), MODEL)
     assert nothing == found
 
 

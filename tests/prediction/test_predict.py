@@ -353,6 +353,24 @@ def test_the_python_door_takes_rows_without_a_metric_and_refuses_what_is_no_list
             predict(wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("words", [
+    "quant=fp9", "engine=tgi", "engine_version=vllm", "workload=caht", "goal=latency",
+    "gpu_count=2 tp=3",
+])  # fmt: skip
+def test_a_row_that_asks_is_refused_as_a_question_and_one_that_ran_is_not(words: str) -> None:
+    from advisor import predict
+
+    wrong = cells(words)
+    asks, ran = predict([ROW | wrong, ROW | wrong | {"source_id": "mine"}])
+    assert (
+        next(iter(wrong.values())) in asks["error"].replace("tp 3 needs", "2") and not ran["error"]
+    )
+    aims = [ROW | {"speedup_metric": metric, "goal": goal}
+            for metric, goal in (("", "tpot"), ("tpot", ""), ("ttft", "tpot"))]  # fmt: skip
+    by_goal, by_name, stated = predict(aims)
+    assert by_goal == by_name != stated, "a goal names the metric where the row does not"
+
+
 @pytest.mark.parametrize(
     ("gain", "told"),
     [

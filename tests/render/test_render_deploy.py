@@ -118,7 +118,7 @@ def test_findings_speak_beside_their_flag() -> None:
 
 def test_no_note_is_of_the_candidate() -> None:
     """A measured question: the file runs without drafts, beside which there are more slots."""
-    advice = recommend(hardware="h100", gpus=2, concurrency=512, what_if=False)
+    advice = recommend(hardware="h100", concurrency=256, what_if=False)
     assert advice.decision == "measure" and advice.plan.max_num_seqs == 256
     text = FORMS["compose"].write(advice)
     assert "170 slots" in str(advice.findings) and "170 slots" not in text

@@ -146,7 +146,7 @@ def test_code_hosts_get_the_same_findings() -> None:
 def test_a_launch_is_described_in_a_line(fields: dict[str, Any], text: str) -> None:
     launch = {"engine": "vllm", "engine_version": None, "version_text": None, "fork": None,
               "version_pinned": True, "model": None, "container": None,
-              "flag": lambda _: None}  # fmt: skip
+              "flags": (), "flag": lambda _: None}  # fmt: skip
     plan = cases.plan(fields.pop("k", 0)).replace(**fields.pop("plan", {}))
     made: Any = SimpleNamespace(launch=SimpleNamespace(**launch | fields), plan=plan,
                                 facts=cases.FACTS)  # fmt: skip

@@ -68,9 +68,13 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         k if row.load.decision != "off" and own.get(k, NOTHING) > 0 else 0
         for row, own, k in zip(group, worth, best_ks, strict=True)
     ]
+    # each load counts for its part of the range, by doublings, however many are asked
+    ends = np.log(sizes)
+    part = np.diff([ends[0], *(ends[1:] + ends[:-1]) / 2, ends[-1]])
     able = sorted({0, *answers})  # a rule may keep others from being the answer at any load
     utility = np.array([[row.get(k, NOTHING) for k in able] for row in worth])
-    lost = (utility.max(axis=1, keepdims=True) - utility).mean(axis=0).tolist()
+    missed = utility.max(axis=1, keepdims=True) - utility
+    lost = np.average(missed, axis=0, weights=part).tolist()
     regrets, least = dict(zip(able, lost, strict=True)), min(lost)
     # of those that lose hardly more than the best one, that which is on at the most loads
     near = [k for k in able if k and regrets[k] < least + LEAST_GAIN] if lost[0] > least else [0]
@@ -114,11 +118,16 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         method=method,
         rows=by_load,
         static_k=static,
-        gain=exp(simple.mean()),
+        gain=exp(np.average(simple, weights=part)),
         pays=False,
         why=why,
         loads=loads([static] * len(sizes), alone.tolist()),
-        regrets=tuple(sorted(regrets.items(), key=lambda row: (row[1], row[0]))),
+        regrets=tuple(
+            sorted(
+                (each for each in regrets.items() if all(each[0] in row for row in worth)),
+                key=lambda row: (row[1], row[0]),
+            )
+        ),
     )
     if len(rows) == 1:
         return fixed
@@ -131,16 +140,17 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     ranged = _with_ranges(group, first, rows)
     gains = np.array(ranged) - alone
     enough = log(1 - MOST_LOSS) <= gains.min() and gains.max() >= log(1 + LEAST_GAIN) - 1e-9
-    pays = bool(gains.mean() > 0 and enough)
+    mean = float(np.average(gains, weights=part))
+    pays = bool(mean > 0 and enough)
     if pays:
         more = f"up to {100 * (exp(gains.max()) - 1):.0f} % more than {_k_text(static)} throughout"
         why = f"{more}, at {sizes[int(gains.argmax())]} requests"
-    elif (cost := gains.mean() - simple.mean()) < -LEAST_LOSS:
+    elif (cost := mean - log(fixed.gain)) < -LEAST_LOSS:
         why = (
             f"{_k_text(static)} throughout is better: changing k costs the engine "
             f"{100 * (1 - exp(cost)):.0f} % in CUDA graphs"
         )
-    fixed = fixed.replace(gain=exp(gains.mean()), why=why)
+    fixed = fixed.replace(gain=exp(mean), why=why)
     if not pays:
         return fixed
     # what to start is told for the ranges that pay alone

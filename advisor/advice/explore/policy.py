@@ -27,11 +27,23 @@ def over_range(request: Request, least: int, machine: Machine | None = None) -> 
     """The policy from `least` requests on; None where nothing drafts. Raises AdvisorError."""
     vary = {AXIS: doublings(least, request.concurrency)}
     swept = sweep(request, vary, machine=machine)
-    if len({(plan.tp, plan.pp, plan.dp) for plan in map(_plain, _loads_with_points(swept))}) > 1:
+    plans = [_plain(load) for load in _loads_with_points(swept)]
+    if len({(plan.tp, plan.pp, plan.dp) for plan in plans}) > 1:
         # one server has one layout: that of the largest load
-        pinned = {"tp": _plain(_loads_with_points(swept)[-1]).tp}
-        swept = sweep(request.replace(**pinned), vary, machine=machine)
-    return choose_policy(swept) if swept.k_ranges else None
+        swept = sweep(request.replace(tp=plans[-1].tp), vary, machine=machine)
+    tried = [swept]
+    if len({*map(topology.split_mode, plans)}) > 1:  # tensors where nothing drafts, else layers
+        drafts = next(load.best_method for load in swept.loads if load.best_method)
+        tried.append(sweep(request.replace(method=drafts), vary, machine=machine))
+    return max((choose_policy(one) for one in tried if one.k_ranges), key=_speed, default=None)
+
+
+def _speed(policy: Policy) -> float:
+    """Mean log of the tokens per second that its launch gives over the loads."""
+    loads = zip(_loads_with_points(policy.sweep), policy.ranges.loads, strict=True)
+    points = [load.point(row.k, policy.ranges.method) for load, row in loads]
+    values = [point.output_tok_s.value or 1.0 for point in points if point is not None]
+    return sum(map(log, values)) / len(points)
 
 
 def doublings(least: int, most: int) -> tuple[int, ...]:

@@ -54,6 +54,8 @@ def _k(base: Request, load: LoadPoint, chosen: Point, k: int, asked: str) -> Why
     regret = (
         "has the lowest expected regret" if both.best_k == chosen.k else "is the best of the usual"
     )
+    if load.k_rules and point.utility > chosen.utility:
+        regret = f"is what published sweeps name, or end at: {_rules(load.k_rules)}"
     head = (
         f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, "
         f"{chosen.words} {whole_percent(chosen.gain.p50)}; {chosen.words} {regret}"
@@ -104,15 +106,20 @@ def _own(request: Request, point: Point) -> tuple[str, ...]:
 
 
 def _forbidden(point: Point) -> list[str]:
-    slugs = {row.code: row.slug for row in index()} if point.forbidden_by else {}
-    rules = ", ".join(f"{code} ({slugs.get(code, '')})" for code in point.forbidden_by)
-    return [f"rules forbid it here: {rules}"] if rules else []
+    named = point.forbidden_by
+    return [f"rules forbid it here: {_rules(named)}"] if named else []
+
+
+def _rules(codes: tuple[str, ...]) -> str:
+    slugs = {row.code: row.slug for row in index()}
+    return ", ".join(f"{code} ({slugs.get(code, '')})" for code in codes)
 
 
 def _against(point: Point, chosen: Point) -> list[str]:
     """What speaks against one k beside the best: rules, interval, tokens."""
     out = _forbidden(point)
-    if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
+    wins = point.utility <= chosen.utility
+    if wins and chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
         low, high = (whole_percent(p.gain.p10) for p in (point, chosen))
         out.append(
             f"its median is higher, but so is what it can lose: {low} at the 10th percentile "

@@ -206,12 +206,16 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         return Reason(text=text, weight=100.0)
     then, now = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
     far = [
-        f", from {math.exp(log):.2f}x at {run.concurrency:g} x {run.workload} text"
-        for run in advice.facts.own_runs
+        (abs(math.log(run.concurrency / advice.facts.load)), number, math.exp(log), run)
+        for number, run in enumerate(advice.facts.own_runs)
         for name, log, _ in run.gains
         if name == "output_tok_s" and not cells.measured_here(advice.facts)
-    ][-1:]
-    brief = f"your own runs{''.join(far)}: output tok/s {now:.2f}x; {then:.2f}x without them"
+    ]
+    near = ""
+    for _, _, gain, run in sorted(far, key=lambda one: one[:2])[:1]:
+        near = f", from {gain:.2f}x at {run.concurrency:g}"
+        near += f" x {run.workload} text" if run.workload else " requests"
+    brief = f"your own runs{near}: output tok/s {now:.2f}x; {then:.2f}x without them"
     before, after = bare.tpot_ms.baseline, estimate.tpot_ms.baseline
     if before and after and abs(math.log(after / before)) >= math.log(FAR):
         word = "slow" if after > before else "fast"

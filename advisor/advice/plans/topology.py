@@ -8,9 +8,8 @@ from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge.imputed import first_row, hardware_words, table
-from advisor.perf.sizes.pools import splits_by_tensor
+from advisor.perf.sizes.pools import LINKS, splits_by_tensor
 
-LINKS = ("roce", "ethernet")
 SPLIT_MODE, TENSOR = "--split-mode", "tensor"
 CHASSIS = sourced(
     8,
@@ -116,9 +115,10 @@ def experts(
     rows = traits(facts.engine).experts
     if ranks == 1:
         return ()
-    if facts.shape is None or not facts.shape.moe_layers or not rows or tp % ranks:
+    if facts.shape is None or not facts.shape.moe_layers or not rows:
         return None
-    if (servers > 1 or tp > ranks) and not any(value for _, value in rows):
+    counted = any(value for _, value in rows)
+    if tp % ranks if counted else ranks != tp * servers:
         return None
     return tuple((name, value and value.format(ranks=ranks)) for name, value in rows)
 

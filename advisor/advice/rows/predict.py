@@ -4,6 +4,7 @@ words (workload, lengths, engine, release, quantisation, ranks) are asked once f
 ones, and over their loads once for each range of one answer.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
@@ -17,14 +18,18 @@ from advisor.advice import judge, resolve
 from advisor.advice.plans import topology
 from advisor.advice.rows.limits import WRITTEN, with_limits
 from advisor.domain.nouns import LIMITS, AdvisorError, Facts, Goal, Request
+from advisor.domain.printable import printable
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.engines.traits import traits
+from advisor.knowledge import store
+from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import read_words
 from advisor.perf.encoding.encode_names import find_hardware, find_model
 from advisor.perf.encoding.encode_rows import read_engine
 from advisor.perf.regimes.setting import Column
+from advisor.perf.sizes.pools import LINKS
 from advisor.prediction import predict_rows as tables
 from advisor.prediction import predict_table
 
@@ -77,9 +82,15 @@ def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
     if not asks.any():
         return predict_table.predict_columns(columns, count)
     with np.errstate(all="ignore"):
-        rows = RowWords(columns, count, asks).complete()
+        rows = RowWords(columns, count, asks)
+        refused = rows.refusals()
+        rows.complete()
     limit = partial(with_limits, asks=asks)
-    return predict_table.predict_columns(rows.columns, count, complete=limit)
+    made = predict_table.predict_columns(rows.columns, count, complete=limit)
+    for i, error in refused.items():
+        for name, values in made.items():
+            values[i] = error if name == "error" else None
+    return made
 
 
 # ---------------------------------------------------------------- words
@@ -96,8 +107,29 @@ class RowWords:
     def __init__(self, columns: Columns, count: int, asks: Mask) -> None:
         self.columns, self.count, self.asks = dict(columns), count, asks
 
+    def refusals(self) -> dict[int, str]:
+        """Why `recommend` would refuse a row that asks, by row: a name that nobody knows, a release
+        that is none, more ranks than GPUs.
+        """
+        say: dict[str, list[str]] = {}
+        wrong: dict[str, Mask] = {}
+        for name, look_up in _NAMES.items():
+            words = self._words(name)
+            say[name] = [_refusal(name, look_up, word.strip()) for word in words.distinct]
+            wrong[name] = np.array([*map(bool, say[name])])[words.codes]
+        tp, gpus = self._number("tp"), self._number("gpu_count")
+        found = {
+            i: f"tp {tp[i]:g} needs at least as many GPUs: gpu_count is {gpus[i]:g}"
+            for i in np.flatnonzero(self.asks & (tp > gpus)).tolist()
+        }
+        for name, rows in wrong.items():
+            codes = self._words(name).codes
+            found |= {i: say[name][codes[i]] for i in np.flatnonzero(self.asks & rows).tolist()}
+        return found
+
     def complete(self) -> Self:
         """Write what a question has where the rows say nothing."""
+        self._fill("speedup_metric", ("goal",), lambda goal: goal.replace("balanced", ""))
         self._fill("workload", (), lambda: Request.model_fields["workload"])
         self._fill("input_tokens", ("depth_tokens",), lambda depth: depth or str(USUAL_PROMPT))
         self._fill("output_tokens", (), lambda: str(USUAL_OUTPUT))
@@ -240,6 +272,26 @@ def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
         return None
 
 
+def _refusal(name: str, look_up: Callable[[str], Any], word: str) -> str:
+    """Why a cell's word is refused, "" where it is known or blank."""
+    if cells.normal(word) in cells.UNKNOWN:
+        return ""
+    try:
+        return "" if look_up(word) else f"unknown {name} '{printable(word, 40)}'"
+    except AdvisorError as error:
+        return str(error)
+
+
+# What knows the words of a column: raises, or is false of those that it does not know
+_NAMES: dict[str, Callable[[str], Any]] = {
+    "quant": store.quant,
+    "engine": lambda word: read_engine(word) in arrays.ENGINES or engines.get(word),
+    "workload": lambda word: cells.normal(word) in arrays.WORKLOADS,
+    "goal": lambda word: word in get_args(Goal),
+    "engine_version": lambda word: re.match(r"(v|b|build )?\d|[0-9a-f]{7}", word),
+}
+
+
 def _engines(asked: Sequence[Mapping[str, str]], points: Sequence[Point]) -> Answers:
     """Engine and quantisation of each question; empty where it is refused."""
     return [
@@ -277,7 +329,7 @@ def _link(hardware: str, gpus: str) -> str | None:
 def _rank_link(link: str, hardware: str, gpus: str, tp: str) -> str:
     """The link between a replica's ranks: those of one board wait over its own, as in `in_step`."""
     known, ranks, count = find_hardware(hardware.strip()), cells.positive(tp), cells.positive(gpus)
-    if known is None or cells.normal(link) not in topology.LINKS or not 1 < ranks < count:
+    if known is None or cells.normal(link) not in LINKS or not 1 < ranks < count:
         return link
     board = topology.CHASSIS if known.machine_gpus is None else known.machine_gpus.value
     return "" if known.hardware_class != "unified" and ranks <= board < count else link

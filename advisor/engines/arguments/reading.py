@@ -217,7 +217,7 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
     flags: list[Flag] = []
     rest: list[EnvVar] = []
     for var in env:
-        target = reader.catalogue.env_option(var.name)
+        target = reader.catalogue.env_options.get(var.name)
         if target is None:
             rest.append(var)
             continue

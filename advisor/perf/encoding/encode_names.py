@@ -100,6 +100,8 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
         "head_dim": scaled_value(own.head_dim),
         "state_bytes": scaled_value(own.state_mb_per_seq, 1e6) if own.is_hybrid else no_states,
         "kv_elems": scaled_value(own.kv_elems_per_token),
+        "sparse_keys": scaled_value(own.sparse_keys),
+        "index_bytes": own.index_bytes_per_token or 0.0,
         "total_params": scaled_value(llm.total_params_b or own.total_params_b, 1e9),
         "active_params": scaled_value(llm.active_params_b or own.active_params_b, 1e9),
         "is_moe": float(moe) if known or moe else NAN,

@@ -73,6 +73,7 @@ METRIC_ALIASES = {
     "ttft_ms": "ttft",
     "throughput": "output_tok_s",
     "decode_tok_s": "request_tok_s",
+    "": "output_tok_s",  # a row that names none
 }
 _TREE = lazy_re(r"topk (\d+)\D+?(\d+)", re.I)
 _P_MIN = lazy_re(r"p[-_]min[ =](\d*\.\d+)")

@@ -41,7 +41,9 @@ class RunCases(NamedTuple):
     context: Ints  # of each case (N,)
 
     def ran(self, context: int) -> slice:
-        """Where the runs of a context stand in what is computed of the cases and `points`."""
+        """Where the runs of a context stand in what is computed of the cases and `points`; those
+        with their acceptance follow, as if of `len(busy)` more contexts.
+        """
         start = len(self.context) + context * len(self.runs)
         return slice(start, start + len(self.runs))
 

@@ -66,6 +66,7 @@ def hybrid_requests(
 DP_SIZE, DP_ATTENTION = "--dp-size", "--enable-dp-attention"
 EXPERTS, EXPERT_RANKS = "--enable-expert-parallel", "--ep-size"  # vLLM: all ranks; SGLang
 SERVERS = ("vllm", "sglang")
+LINKS = ("roce", "ethernet")  # between machines
 
 # Cached per token and layer by MLA, one vector that cannot be split over ranks: 512 compressed and
 # 64 for positions (DeepSeek, GLM, Kimi), 256 and 64 (Mistral Small 4), 512 (GLM-5.3)
@@ -100,11 +101,14 @@ def full_layers(shape: LLM) -> int:
 
 
 def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
-    """Bytes of K and V for one token, 16 bit unless the dtype says so; None if not known."""
+    """Bytes of K and V for one token, and of the keys that sparse attention picks by; None if not
+    known.
+    """
     if shape.kv_elems_per_token is None:
         return None
     width = table("kv_cache_types").get((kv_dtype or "").lower(), math.nan)
-    return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
+    width = 2.0 if math.isnan(width) else width
+    return shape.kv_elems_per_token * width + (shape.index_bytes_per_token or 0.0)
 
 
 def token_bytes(shape: LLM, plan: Plan) -> float | None:
@@ -115,7 +119,9 @@ def token_bytes(shape: LLM, plan: Plan) -> float | None:
 
 def windows(shape: LLM, plan: Plan, length: Length) -> Length:
     """Bytes of one request's K and V in the sliding layers, on all ranks of a replica."""
-    held: Length = window_bytes(shape, plan.kv_cache_dtype, length) * window_copies(shape, plan)
+    held: Length = window_bytes(shape, plan.kv_cache_dtype, length) * copies(
+        shape, plan, sliding=True
+    )
     return held
 
 
@@ -123,11 +129,11 @@ def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
     """Bytes of K and V that the sliding layers keep of one request: those of their window."""
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
         return 0.0 * length
-    width = (bytes_per_token(shape, kv_dtype) or 0.0) / shape.kv_elems_per_token
+    token = (bytes_per_token(shape, kv_dtype) or 0.0) - (shape.index_bytes_per_token or 0.0)
     heads = shape.swa_kv_heads or shape.kv_heads or 0
     size = shape.swa_head_dim or shape.head_dim or 0
     seen: Length = lesser(length, shape.swa_window)
-    return seen * shape.swa_layers * 2 * heads * size * width
+    return seen * shape.swa_layers * 2 * heads * size * token / shape.kv_elems_per_token
 
 
 def is_latent(shape: LLM) -> bool:
@@ -149,24 +155,18 @@ def splits_by_tensor(model: LLM | None, shape: LLM | None) -> bool:
     return not {model.family, model.id} & {*NO_TENSOR_SPLIT.split()}
 
 
-def copies(shape: LLM, plan: Plan) -> int:
+def copies(shape: LLM, plan: Plan, sliding: bool = False) -> int:
     """How often the ranks of a replica hold a token's KV: all of them where it is MLA's one latent
     vector, else as many as share a KV head because there are more ranks than heads. llama-server
-    splits by layers and copies nothing.
+    splits by layers and copies nothing. Sliding layers often have more heads (Gemma 4: 16, not 4).
     """
-    return _copies(1 if is_latent(shape) else shape.kv_heads, plan)
-
-
-def window_copies(shape: LLM, plan: Plan) -> int:
-    """The same for the sliding layers, which often have more KV heads (Gemma 4: 16 beside 4)."""
-    return _copies(shape.swa_kv_heads or shape.kv_heads, plan)
-
-
-def _copies(heads: int | None, plan: Plan) -> int:
+    heads = 1 if is_latent(shape) else shape.kv_heads
+    if sliding:
+        heads = shape.swa_kv_heads or shape.kv_heads
     if plan.engine not in SERVERS or not heads:
         return 1
-    copies: int = greater(round_up(plan.tp / attention_groups(plan) / heads), 1)
-    return copies
+    each: int = greater(round_up(plan.tp / attention_groups(plan) / heads), 1)
+    return each
 
 
 def attention_groups(plan: Plan) -> int:

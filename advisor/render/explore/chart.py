@@ -219,7 +219,7 @@ def higher_medians(chart: Chart) -> list[str]:
     spans: dict[tuple[int, int, str], list[tuple[float, float, float]]] = {}
     for load in chart.loads:
         best = load.best
-        if best is None or not best.predictable:
+        if best is None or not best.predictable or load.decision == "off":
             continue
         rivals = [p for p in load.points if not p.forbidden_by and p.running == best.running]
         top = max(rivals, key=lambda point: point.gain.p50, default=best)

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Callable
 
-from advisor.domain.nouns import Edit, Finding
+from advisor.domain.nouns import Case, Edit, Finding
 from advisor.domain.patterns import lazy_re
 from advisor.lint.report import CheckedLaunch, Report, merge_repeats
 from advisor.readers import FileRead
 from advisor.rules.kit.case import k_words
+from advisor.rules.kit.releases import possible_label
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 _RANK = {"info": 0, "warning": 1, "error": 2}
@@ -124,7 +125,9 @@ def _launches(report: Report) -> list[str]:
 
 def describe_launch(one: CheckedLaunch) -> str:
     """One launch in one line: engine, version, model, speculation."""
-    version = one.launch.engine_version or one.launch.version_text or "version not pinned"
+    version = one.launch.engine_version or one.launch.version_text
+    case = Case(launch=one.launch, plan=one.plan, facts=one.facts)
+    version = version or f"version not pinned{possible_label(case)}"
     if one.launch.engine_version and not one.launch.version_pinned:
         version += " (not pinned)"
     fork = f", {one.launch.fork}" if one.launch.fork else ""

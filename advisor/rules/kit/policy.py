@@ -24,6 +24,7 @@ from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.setting import matches as fits
 from advisor.perf.sizes.device import without_graphs
+from advisor.perf.sizes.pools import EXPERTS
 from advisor.rules.kit.case import integer, is_hybrid, number, rows
 from advisor.rules.registry import Lacking
 
@@ -117,7 +118,9 @@ def bill(case: Case) -> MemoryBill | None:
         return None
     asked = number(case, KV_BYTES)
     own = asked / (1 << 30) if asked else None
-    if case.estimate is not None and case.estimate.memory is not None:
+    if not case.launch.emitted and plan.dp > 1:  # vLLM's share the experts without that option too
+        plan = plan.replace(extra=(*plan.extra, (EXPERTS, None)))
+    elif case.estimate is not None and case.estimate.memory is not None:
         return _with_kv(case.estimate.memory, own)
     if facts.hardware is None or None in (facts.hardware.memory_gb, facts.quant, facts.shape):
         return None

@@ -141,6 +141,15 @@ def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
     return tuple(one for one in fits if not is_after_build(case, one)) or fits
 
 
+def possible_label(case: Case) -> str:
+    """The releases that an unpinned launch can be in words, "" where nothing cuts them."""
+    known, fits = engines.get(case.plan.engine).catalogue.versions, possible(case)
+    if case.plan.engine not in _COMPLETE or len(fits) == len(known):
+        return ""
+    last = "or later" if fits[-1] == known[-1] else f"to {fits[-1]}"
+    return f" (can be {fits[0]} {last if len(fits) > 1 else 'alone'})"
+
+
 def is_after_build(case: Case, release: str | None) -> bool:
     """Whether a release came out later than the next one after the day that the tag names."""
     found = _DAY.search(case.launch.version_text or "")

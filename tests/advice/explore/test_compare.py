@@ -183,11 +183,11 @@ def test_users_are_those_served(hardware: str, gpus: int, engine: str, limits: s
     told = "\n".join(within_lines(found, Paper(width=80)))
     assert "2,048" not in told and "users" in told
     if "ttft" not in limits and gpus < 8:
-        few = users_within(
-            asked.model_copy(update={"max_num_seqs": 24}), objectives("tpot=60s"), [0, 1]
-        )
-        assert all((one.likely, one.likely_bound) == (24, "slots") for one in few)
-        assert "24 users" in "\n".join(within_lines(few, Paper(width=80)))
+        capped = asked.replace(max_num_seqs=24, concurrency=48)
+        few = users_within(capped, objectives("tpot=60s"), [0, 1])
+        users = 24 * recommend(capped, what_if=False).plan.dp
+        assert all((one.likely, one.likely_bound) == (users, "slots") for one in few)
+        assert f"{users} users" in "\n".join(within_lines(few, Paper(width=80)))
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,10 @@ def test_sentences_and_table_name_the_same_k() -> None:
             if not best.predictable:  # neither a figure nor a claim that one is higher
                 unpredictable += 1
                 assert "not predictable" in text and "higher median" not in told
-            elif top.gain.p50 > 1.02 * best.gain.p50:
+            elif top.gain.p50 > 1.02 * best.gain.p50 and load.decision != "off":
                 higher += 1
                 assert f"k={best.k} is recommended where k={top.k} has a higher median" in told
-    assert (throughout, higher, unpredictable) == (1, 10, 5)
+    assert (throughout, higher, unpredictable) == (1, 8, 5)
 
 
 def test_a_point_has_the_chance_of_the_objective_that_recommend_has() -> None:
