@@ -4,7 +4,6 @@ engines against hardware.
 
 import csv
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,6 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
 from tests.tables import fields
-
-ROOT = Path(__file__).parents[2]
 
 
 def reasons(advice: Advice) -> str:

@@ -119,7 +119,6 @@ def test_the_stream_is_closed(tmp_path: Path) -> None:
     assert stream.closed
 
 
-GOOD = ["pipe.yaml", "big.yaml"]
 COMMANDS = (
     ["validate", "FILE"], ["hardware", "validate", "FILE"], ["models", "validate", "FILE"],
     ["results", "FILE"], ["ab", "FILE", "FILE"], ["calibrate", "FILE"],

@@ -64,34 +64,33 @@ def plans(draw: st.DrawFn, engine: str, version: str) -> Plan:
         fields["k"] = draw(st.integers(1, 16))
     if method in DRAFTED:
         fields["draft_model"] = "a/draft"
-    limits = {"max_num_seqs": 512, "max_num_batched_tokens": 65536, "max_model_len": 262144}
-    fields |= {name: draw(maybe(st.integers(1, top))) for name, top in limits.items()}
-    fields["served_model_name"] = draw(maybe(st.sampled_from(("q", "my-model"))))
-    fields["port"] = draw(maybe(st.integers(1, 65535)))
-    fields["host"] = draw(maybe(st.sampled_from(("0.0.0.0", "127.0.0.1"))))
-    fields["kv_cache_dtype"] = draw(
-        maybe(
-            st.sampled_from(("q8_0", "f16") if engine == "llama-server" else ("fp8_e4m3", "auto"))
+    caches = ("q8_0", "f16") if engine == "llama-server" else ("fp8_e4m3", "auto")
+    said = {
+        "max_num_seqs": maybe(st.integers(1, 512)),
+        "max_num_batched_tokens": maybe(st.integers(1, 65536)),
+        "max_model_len": maybe(st.integers(1, 262144)),
+        "served_model_name": maybe(st.sampled_from(("q", "my-model"))),
+        "port": maybe(st.integers(1, 65535)),
+        "host": maybe(st.sampled_from(("0.0.0.0", "127.0.0.1"))),
+        "kv_cache_dtype": maybe(st.sampled_from(caches)),
+    }
+    if engine == "llama-server":
+        said["prefix_caching"] = st.sampled_from((None, True, False))
+        return Plan(**fields, **draw(st.fixed_dictionaries(said)))
+    states = st.sampled_from((None, True, False) if engine == "vllm" else (None, False))
+    fields |= draw(
+        st.fixed_dictionaries(
+            said
+            | {"memory_fraction": maybe(st.sampled_from((0.5, 0.85, 0.92)))}
+            | {"pp": st.integers(1, 4), "dp": st.integers(1, 4)}
+            | {"reasoning_parser": maybe(st.just("qwen3")), "quantization": maybe(st.just("fp8"))}
+            | {"tool_call_parser": maybe(st.just("qwen3_coder"))}
+            | {"prefix_caching": states, "async_scheduling": states}
         )
     )
-    if engine == "llama-server":
-        fields["prefix_caching"] = draw(st.sampled_from((None, True, False)))
-        return Plan(**fields)
-    fields["memory_fraction"] = draw(maybe(st.sampled_from((0.5, 0.85, 0.92))))
-    fields |= {"pp": draw(st.integers(1, 4)), "dp": draw(st.integers(1, 4))}
-    fields |= {
-        "reasoning_parser": draw(maybe(st.just("qwen3"))),
-        "tool_call_parser": draw(maybe(st.just("qwen3_coder"))),
-    }
-    fields["quantization"] = draw(maybe(st.just("fp8")))
-    states = (None, True, False) if engine == "vllm" else (None, False)
-    fields |= {
-        "prefix_caching": draw(st.sampled_from(states)),
-        "async_scheduling": draw(st.sampled_from(states)),
-    }
     if engine == "sglang":
         fields["mamba_strategy"] = draw(st.sampled_from(("extra_buffer", "no_buffer")))
-    if engine != "llama-server" and method == "mtp":
+    if method == "mtp":
         rows = st.tuples(st.integers(1, 8), st.integers(9, 64), st.integers(1, 4))
         fields["k_schedule"] = tuple(draw(st.lists(rows, max_size=3)))
     if engine == "vllm" and method == "mtp":

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag
+from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix
 from advisor.lint import fixes
 from advisor.lint.apply_fixes import continue_line, worse
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
-from advisor.readers import read_path, read_text
+from advisor.readers import FileRead, read_path, read_text
 from advisor.readers.source import SourceText
 
 MTP = '{"method":"mtp","num_speculative_tokens":2}'
@@ -28,17 +28,16 @@ def finding(source: SourceText, *edits: Edit, safe: bool = True) -> Finding:
     )
 
 
-def flag_edit(flag: Flag, text: str, file: str) -> Edit:
-    return Edit(file=file, start=flag.span.start, end=flag.span.end, text=text)
+def edit(read: FileRead, name: str, new: str) -> fixes.FileChange:
+    """The flag `name` is replaced by `new` ("" takes it away)."""
+    flag = next(flag for launch in read.launches for flag in launch.flags if flag.name == name)
+    source = read.source
+    edit = Edit(file=source.name, start=flag.span.start, end=flag.span.end, text=new)
+    return fixes.apply_edits(source, [finding(source, edit)])
 
 
 def change(text: str, name: str, new: str, file: str = "-") -> str:
-    """The text after the flag `name` of its first launch is replaced by `new` ("" takes it
-    away).
-    """
-    read = read_text(text, file)
-    flag = next(flag for launch in read.launches for flag in launch.flags if flag.name == name)
-    return fixes.apply_edits(read.source, [finding(read.source, flag_edit(flag, new, file))]).text
+    return edit(read_text(text, file), name, new).text
 
 
 LIST = (
@@ -87,13 +86,7 @@ def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
     os.chmod(path, 0o640)
     link = tmp_path / "link.yaml"
     link.symlink_to(path)
-    read = read_path(str(link))
-    flag = read.launches[0].flag("--enforce-eager")
-    assert flag is not None
-    change = fixes.apply_edits(
-        read.source, [finding(read.source, flag_edit(flag, "--port 8", str(link)))]
-    )
-    assert fixes.write(change)
+    assert fixes.write(edit(read_path(str(link)), "--enforce-eager", "--port 8"))
     assert (
         path.read_bytes()
         == b"\xef\xbb\xbf"
@@ -106,12 +99,7 @@ def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
 def test_a_file_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.sh"
     path.write_text(SHELL)
-    read = read_path(str(path))
-    flag = read.launches[0].flag("--port")
-    assert flag is not None
-    change = fixes.apply_edits(
-        read.source, [finding(read.source, flag_edit(flag, "--port 2", str(path)))]
-    )
+    change = edit(read_path(str(path)), "--port", "--port 2")
     path.write_text("other\n")
     with pytest.raises(AdvisorError, match="changed while"):
         fixes.write(change)

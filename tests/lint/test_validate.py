@@ -73,10 +73,9 @@ def test_the_callers_release_outweighs_the_files() -> None:
     assert not any(finding.severity == "error" for finding in validate(text=REMOVED).findings)
 
 
-def change_of(flags: str) -> Change:
-    text = f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 1 {flags}\n"
+def change_of(text: str, hw: str = "h200", concurrency: int = 1, **given: str) -> Change:
     (one,) = validate(
-        text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1"
+        text + "\n", hw=hw, concurrency=concurrency, ctx=2048, changes=True, **given
     ).launches
     assert one.change is not None
     return one.change
@@ -84,24 +83,22 @@ def change_of(flags: str) -> Change:
 
 def test_experts_moved_into_host_memory_are_named() -> None:
     """A gain of 3.28x stood beside "max_num_seqs default -> 4" alone."""
-    moved = "llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ngl 99 -c 16384 --n-cpu-moe 20\n"
-    (one,) = validate(moved, hw="rtx3090", concurrency=1, ctx=2048, changes=True).launches
-    assert one.change is not None and ("layers in host memory", 20, 0) in one.change.fields
+    moved = "llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ngl 99 -c 16384 --n-cpu-moe 20"
+    assert ("layers in host memory", 20, 0) in change_of(moved, "rtx3090").fields
 
 
 def test_a_change_compares_speeds_not_speed_ups() -> None:
     """Speed-ups are against plans that differ too: one without CUDA graphs gains more from MTP and
     is still slower.
     """
-    mtp = (
-        '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\' '
-        "--no-enable-prefix-caching"
+    off = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 1 --no-enable-prefix-caching"
+    mtp = off + ' --speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
+    with_graphs, without, plain = (
+        change_of(text, engine_version="0.25.1") for text in (mtp, f"{mtp} --enforce-eager", off)
     )
-    with_graphs, without = change_of(mtp), change_of(f"{mtp} --enforce-eager")
     assert "cuda_graphs off -> on" in without.lines[0]
     assert "cuda_graphs" not in {name for name, *_ in with_graphs.fields}
     assert dict(without.ratios)["output_tok_s"] > 1.2 * dict(with_graphs.ratios)["output_tok_s"]
-    plain = change_of("--no-enable-prefix-caching")
     assert "method" in {name for name, *_ in plain.fields}
     # at one load each request's rate and its time a token are one thing
     rate, time = (dict(plain.ratios)[name] for name in ("output_tok_s", "tpot"))
@@ -126,26 +123,21 @@ def test_what_differs_in_what_matters(present: Any, wanted: Any, fields: list[li
 def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None:
     text = (
         "vllm serve Qwen/Qwen2.5-72B-Instruct-FP8 --speculative-config "
-        '\'{"method":"eagle3","model":"me/Qwen2.5-72B-eagle3","num_speculative_tokens":3}\'\n'
+        '\'{"method":"eagle3","model":"me/Qwen2.5-72B-eagle3","num_speculative_tokens":3}\''
     )
-    (one,) = validate(
-        text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1"
-    ).launches
-    assert one.change is not None and one.change.decision == "keep" and one.change.fields == ()
-    assert (
-        "keep this file's drafter" in one.change.lines[0]
-        and "eagle3 is expected to give x" in one.change.lines[0]
-    )
+    change = change_of(text, engine_version="0.25.1")
+    assert (change.decision, change.fields) == ("keep", ())
+    assert "keep this file's drafter" in change.lines[0]
+    assert "eagle3 is expected to give x" in change.lines[0]
 
 
 def test_the_faster_of_two_drafters_is_kept() -> None:
     """DFlash at one request is priced above the model's own head."""
     config = '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":7}'
-    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{config}'\n"
-    given = {"hw": "rtx-pro-6000", "concurrency": 1, "ctx": 2048, "workload": "code"}
-    (one,) = validate(text, **given, changes=True).launches
-    assert one.change is not None and dict(one.change.ratios)["output_tok_s"] > 1
-    assert "method" not in {name for name, *_ in one.change.fields}
+    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{config}'"
+    change = change_of(text, "rtx-pro-6000", workload="code")
+    assert dict(change.ratios)["output_tok_s"] > 1
+    assert "method" not in {name for name, *_ in change.fields}
 
 
 DRAFTERS = {
@@ -161,13 +153,10 @@ DRAFTERS = {
 def test_no_drafter_is_advised_that_is_slower(method: str, hw: str, concurrency: int) -> None:
     model, k = DRAFTERS[method]
     config = {"method": method, "num_speculative_tokens": k} | ({"model": model} if model else {})
-    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{json.dumps(config)}'\n"
-    (one,) = validate(
-        text, hw=hw, concurrency=concurrency, ctx=2048, workload="code", changes=True
-    ).launches
-    assert one.change is not None and not one.change.problem
-    other = {new for name, _, new in one.change.fields if name == "method"} - {"none"}
-    assert not other or dict(one.change.ratios)["output_tok_s"] > 1
+    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{json.dumps(config)}'"
+    change = change_of(text, hw, concurrency, workload="code")
+    other = {new for name, _, new in change.fields if name == "method"} - {"none"}
+    assert not change.problem and (not other or dict(change.ratios)["output_tok_s"] > 1)
 
 
 @pytest.mark.parametrize(

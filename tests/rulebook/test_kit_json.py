@@ -132,12 +132,8 @@ def test_a_mapping_of_python_is_edited_in_its_own_words() -> None:
         'llm = LLM("m", speculative_config={"method": "mtp", "num_speculative_tokens": 2})\n'
     )
     case = case_of(text)
-    assert apply(text, fixes.json_fix(case, spec(case), K, "false", "w").edits) == (
-        text.replace("2", "False")
-    )
-    assert apply(text, fixes.json_fix(case, spec(case), "method", '"ngram"', "w").edits) == (
-        text.replace("mtp", "ngram")
-    )
-    assert apply(text, fixes.json_fix(case, spec(case), K, "4", "w").edits) == (
-        text.replace("2", "4")
-    )
+    for key, new, was, now in (
+        (K, "false", "2", "False"), ("method", '"ngram"', "mtp", "ngram"), (K, "4", "2", "4")
+    ):  # fmt: skip
+        made = fixes.json_fix(case, spec(case), key, new, "w")
+        assert apply(text, made.edits) == text.replace(was, now)

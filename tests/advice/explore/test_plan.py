@@ -18,8 +18,6 @@ from advisor.render.explore.plan import mix_plan_json
 from advisor.render.objects import named_schema
 from tests.tables import spread
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-
 
 @pytest.mark.parametrize(
     ("hardware", "gpus", "model", "engine", "load"),

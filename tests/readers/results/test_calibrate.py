@@ -181,6 +181,7 @@ def test_the_surer_of_two_runs_counts_more() -> None:
     ("words", "why"),
     [
         ([ARMS[1], ARMS[0], *SETTING], "swapped"),
+        ([ARMS[1], *SETTING], "this run drafts"),
         ([ARMS[0], str(FILES / "sglang-on.jsonl"), *SETTING], "differ in more than speculation"),
         ([*ARMS, "--model", "qwen3.6-35b-a3b"], "the hardware"),
         ([*ARMS, "--hw", "gb10"], "the model"),
@@ -194,8 +195,7 @@ def test_what_is_no_calibration_is_one_sentence_and_writes_nothing(
     words: list[str], why: str, own_folder: Path
 ) -> None:
     status, said = call("calibrate", *words)
-    assert status != 0 and why in said
-    assert not list(own_folder.glob("*"))
+    assert status != 0 and why in said and not own_folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -312,11 +312,6 @@ def test_every_load_of_a_file_and_every_k_beside_one_baseline_is_kept(own_folder
         status, said = call("calibrate", *sweep, *SETTING, "--k", "2")
         assert status == 0 and "2 runs added" in said and "2 in total" in said, (again, said)
     assert len({run.concurrency for run in machines.load("spark").runs}) == 2
-
-
-def test_a_run_with_drafts_is_no_baseline(own_folder: Path) -> None:
-    status, said = call("calibrate", ARMS[1], *SETTING)
-    assert status != 0 and "this run drafts" in said and not own_folder.exists()
 
 
 @pytest.mark.parametrize("root", ["relative/folder", "", "."])
