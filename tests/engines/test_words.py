@@ -244,7 +244,9 @@ def test_a_catalogue_of_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "read_data", texts.__getitem__)
     page = Catalogue("small", "argparse", True)
     for name, arguments, answer in CASES["answers"]:
-        assert plain(getattr(page, name)(*arguments)) == answer, (name, arguments)
+        made = getattr(page, name)
+        made = made(*arguments) if callable(made) else {key: [*made[key]] for key in made}
+        assert plain(made) == answer, (name, arguments)
     option = page.option("--all")
     kinds = ("json", "parse_dataclass", "union_dict_and_str", "_parse_type", "<lambda>", "loads")
     assert [page.takes_json(option._replace(type=kind)) for kind in kinds] == [True] * 6

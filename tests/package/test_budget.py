@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9510, 6230), "advisor": (62000, 38050), "cli": (5190, 3040), "engines": (3910, 2630),
+    "advice": (9510, 6230), "advisor": (62000, 38050), "cli": (5190, 3050), "engines": (3910, 2630),
     "knowledge, lint, domain": (5730, 3850), "lab": (4020, 2600), "other": (120, 70),
     "perf": (5840, 3150), "prediction, methods": (3590, 2050), "readers": (7730, 5580),
     "readers/results": (2680, 1590), "render": (4920, 2760), "rules": (8860, 4600),

@@ -118,7 +118,7 @@ def experts(
     if facts.shape is None or not facts.shape.moe_layers or not rows:
         return None
     counted = any(value for _, value in rows)
-    if tp % ranks if counted else ranks != tp * servers:
+    if tp % ranks if counted else ranks != tp * servers or (servers > 1 and not facts.tp):
         return None
     return tuple((name, value and value.format(ranks=ranks)) for name, value in rows)
 

@@ -125,6 +125,10 @@ def _check_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
     return {"given": given, "fields": made}
 
 
+def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
+    return {"fields": fields(words, AB_FIELDS, uploads.RunOptions, wrong, "as the files state")}
+
+
 def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
     if not any(words.get(f"name_{number}") for number in ROWS):  # the question's load to start from
         asked = {f"{x}_1": words[y] for x, y in zip(CLASS[1:], LOAD, strict=False) if words.get(y)}
@@ -140,9 +144,7 @@ def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
 
 _NO_RUNS: dict[str, Any] = {"runs": [], "ab": None}
 _serve(_Sheet("check", _check, {"checked": None}, _check_controls, ("text",)))
-_serve(_Sheet("results", _results, _NO_RUNS, lambda words, wrong: {
-    "fields": fields(words, AB_FIELDS, uploads.RunOptions, wrong, "as the files state"),
-}))  # fmt: skip
+_serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
 _serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls, ("name_1",)))
 
 Asked = TypeVar("Asked", bound=Question)
