@@ -9,9 +9,11 @@ from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, EnvVar, Flag, Launch, Plan
 from advisor.engines import names
-from advisor.engines.arguments.fields import RANKS, Bounds, Extras, Field, Value, whole, within
+from advisor.engines.arguments.fields import RANKS, Bounds, Extras, Field, Nouns, whole, within
 from advisor.engines.catalogue import Catalogue, image
 from advisor.engines.launch_reader import LaunchReader
+
+HasHead = Callable[[str], bool]  # of a model's name: whether it brings an MTP head
 
 
 class Adapter(LaunchReader):
@@ -23,9 +25,9 @@ class Adapter(LaunchReader):
 
     # ------------------------------------------------------------ launch -> plan
 
-    def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan:
+    def to_plan(self, launch: Launch, *, own_mtp: HasHead | None = None) -> Plan:
         """What the launch means; `own_mtp(model)`: whether it has a head (default: by name)."""
-        nouns: dict[str, Value] = {}
+        nouns: Nouns = {}
         extra: Extras = []
         for flag in launch.flags:
             if flag.name in self.MODEL_FLAGS:
@@ -50,7 +52,7 @@ class Adapter(LaunchReader):
             **nouns,
         )
 
-    def _leave_ranks(self, nouns: dict[str, Value], extra: Extras) -> None:
+    def _leave_ranks(self, nouns: Nouns, extra: Extras) -> None:
         """Take the kinds of parallelism out that together ask for more devices than can be."""
         ranks = {name: field for name, field in self.FIELDS.items() if field.bounds == RANKS}
         given = {name: field for name, field in ranks.items() if field.noun in nouns}
@@ -76,12 +78,7 @@ class Adapter(LaunchReader):
         return tuple(dict.fromkeys(names))
 
     def _read_meaning(
-        self,
-        launch: Launch,
-        nouns: dict[str, Value],
-        extra: Extras,
-        env: dict[str, str],
-        own_mtp: Callable[[str], bool],
+        self, launch: Launch, nouns: Nouns, extra: Extras, env: dict[str, str], own_mtp: HasHead
     ) -> None:
         """The engine's own part: takes what it understands out of `extra`."""
         raise NotImplementedError

@@ -1,11 +1,11 @@
 """llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, Engine, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
-from advisor.engines.adapter import Adapter
+from advisor.engines.adapter import Adapter, HasHead
 from advisor.engines.arguments.fields import (
     COUNT,
     DEPTH,
@@ -13,7 +13,7 @@ from advisor.engines.arguments.fields import (
     Bounds,
     Extras,
     Field,
-    Value,
+    Nouns,
     depth,
     drop,
     drop_if,
@@ -109,12 +109,7 @@ class LlamaServerAdapter(Adapter):
     # ------------------------------------------------------------ reading
 
     def _read_meaning(
-        self,
-        launch: Launch,
-        nouns: dict[str, Value],
-        extra: Extras,
-        env: dict[str, str],
-        own_mtp: Callable[[str], bool],
+        self, launch: Launch, nouns: Nouns, extra: Extras, env: dict[str, str], own_mtp: HasHead
     ) -> None:
         self._read_context(nouns, extra)
         file = last(extra, "--hf-file")
@@ -135,7 +130,7 @@ class LlamaServerAdapter(Adapter):
         drop_if(extra, JINJA, lambda v: v is None)
         self._read_speculation(launch, nouns, extra)
 
-    def _read_context(self, nouns: dict[str, Value], extra: Extras) -> None:
+    def _read_context(self, nouns: Nouns, extra: Extras) -> None:
         """-c is a total over the slots, unless they share one KV pool (-kvu, slots left open)."""
         slots, total = whole(last(extra, SLOTS)), whole(last(extra, CTX))
         if slots is not None and slots > 0:
@@ -149,7 +144,7 @@ class LlamaServerAdapter(Adapter):
             drop(extra, CTX)
         nouns["max_model_len"] = total // share
 
-    def _read_speculation(self, launch: Launch, nouns: dict[str, Value], extra: Extras) -> None:
+    def _read_speculation(self, launch: Launch, nouns: Nouns, extra: Extras) -> None:
         written = last(extra, TYPE)
         words, inline = stages(extra) or speculation_words(written)
         draft = last(extra, DRAFT) or last(extra, DRAFT_REPOSITORY)

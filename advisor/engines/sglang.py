@@ -1,12 +1,12 @@
 """SGLang: `python3 -m sglang.launch_server`, speculation as steps, topk and draft tokens."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines import names
-from advisor.engines.adapter import Adapter
+from advisor.engines.adapter import Adapter, HasHead
 from advisor.engines.arguments.fields import (
     COUNT,
     DEPTH,
@@ -15,7 +15,7 @@ from advisor.engines.arguments.fields import (
     Bounds,
     Extras,
     Field,
-    Value,
+    Nouns,
     depth,
     drop,
     flag_of,
@@ -87,12 +87,7 @@ class SglangAdapter(Adapter):
     # ------------------------------------------------------------ reading
 
     def _read_meaning(
-        self,
-        launch: Launch,
-        nouns: dict[str, Value],
-        extra: Extras,
-        env: dict[str, str],
-        own_mtp: Callable[[str], bool],
+        self, launch: Launch, nouns: Nouns, extra: Extras, env: dict[str, str], own_mtp: HasHead
     ) -> None:
         model = launch.model or ""
         _take_switch(extra, NO_RADIX, nouns, "prefix_caching")
@@ -234,7 +229,7 @@ def _take(extra: Extras, name: str) -> str | None:
     return value
 
 
-def _take_switch(extra: Extras, name: str, nouns: dict[str, Value], noun: str) -> None:
+def _take_switch(extra: Extras, name: str, nouns: Nouns, noun: str) -> None:
     """An off-switch that is on means the noun is False; one that is off says nothing."""
     if (name, None) in extra:
         drop(extra, name)

@@ -1,12 +1,12 @@
 """vLLM: `vllm serve MODEL --options`, speculation as one JSON option."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from advisor.domain.nouns import Container, Launch, Plan
 from advisor.domain.patterns import lazy_re
-from advisor.engines.adapter import Adapter
+from advisor.engines.adapter import Adapter, HasHead
 from advisor.engines.arguments import speculative_json as spec
 from advisor.engines.arguments.fields import (
     COUNT,
@@ -16,7 +16,7 @@ from advisor.engines.arguments.fields import (
     Bounds,
     Extras,
     Field,
-    Value,
+    Nouns,
     human_integer,
     integer,
     number,
@@ -74,12 +74,7 @@ class VllmAdapter(Adapter):
     # ------------------------------------------------------------ reading
 
     def _read_meaning(
-        self,
-        launch: Launch,
-        nouns: dict[str, Value],
-        extra: Extras,
-        env: dict[str, str],
-        own_mtp: Callable[[str], bool],
+        self, launch: Launch, nouns: Nouns, extra: Extras, env: dict[str, str], own_mtp: HasHead
     ) -> None:
         config, rest = speculative_config(extra)
         extra[:] = rest

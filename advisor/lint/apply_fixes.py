@@ -23,8 +23,8 @@ def apply_rounds(
     """The file's text after all fixes that hold, applied in rounds (a fix may wait for one that it
     overlaps with).
 
-    `applied` are the findings that were fixed, `conflicting` those whose fix would have made things
-    worse. Raises nothing: a text that cannot be judged after a fix is not taken.
+    `applied` are the findings that were fixed. Raises nothing: a text that cannot be judged after a
+    fix is not taken.
     """
     own = tuple(one for one in report.findings if one.file == source.name)
     launches = tuple(one for one in report.launches if one.launch.file == source.name)
@@ -46,7 +46,7 @@ def apply_rounds(
         applied += change.applied
         now = SourceText(change.text, source.name, source.encoding, source.bom, source.notes)
         at = after
-    return fixes.FileChange(source, now.text, tuple(applied), tuple(refused))
+    return fixes.FileChange(source, now.text, tuple(applied))
 
 
 def _one_by_one(
@@ -62,7 +62,7 @@ def _one_by_one(
         if after is not None and not worse(at, after):
             return change, after, bad
         bad.append(finding)
-    return fixes.FileChange(now, now.text, (), ()), None, bad
+    return fixes.FileChange(now, now.text, ()), None, bad
 
 
 def _key(finding: Finding) -> tuple[str, str, str | None]:

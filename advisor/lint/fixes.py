@@ -43,7 +43,6 @@ class FileChange(NamedTuple):
     source: SourceText
     text: str
     applied: tuple[Finding, ...]
-    conflicting: tuple[Finding, ...]
 
 
 def apply_edits(
@@ -52,7 +51,6 @@ def apply_edits(
     """Apply the findings' edits to a text; one that overlaps an earlier one waits."""
     taken: list[Edit] = []
     applied: list[Finding] = []
-    conflicting: list[Finding] = []
     for finding in findings:
         fix = finding.fix
         if fix is None or not fix.edits or not (fix.safe or unsafe) or finding.file != source.name:
@@ -61,14 +59,12 @@ def apply_edits(
         edits = [edit for edit in fitted if edit is not None]
         if len(edits) < len(fitted):
             continue
-        if all(edit in taken for edit in edits):
-            applied.append(finding)
-        elif any(_overlap(edit, other) for edit in edits for other in taken):
-            conflicting.append(finding)
-        else:
-            taken += edits
-            applied.append(finding)
-    return FileChange(source, apply(source.text, taken), tuple(applied), tuple(conflicting))
+        new = [edit for edit in edits if edit not in taken]
+        if new and any(_overlap(edit, other) for edit in edits for other in taken):
+            continue
+        taken += new
+        applied.append(finding)
+    return FileChange(source, apply(source.text, taken), tuple(applied))
 
 
 def _overlap(one: Edit, other: Edit) -> bool:

@@ -10,6 +10,7 @@ from advisor.domain.question import LIMITS
 from advisor.domain.records import NamedTuple
 
 Value = Any
+Nouns = dict[str, Value]  # fields of a plan
 Extras = list[tuple[str, str | None]]
 Bounds = tuple[float, float]
 
