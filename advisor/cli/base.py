@@ -49,7 +49,10 @@ def import_extra(extra: str, module: str) -> Any:
 
 
 def _extra_error(error: ModuleNotFoundError, extra: str) -> AdvisorError:
-    return AdvisorError(f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]'")
+    return AdvisorError(
+        f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]', or in a checkout "
+        f"pip install -e '.[{extra}]'"
+    )
 
 
 # Named by the two main commands too: click keeps the help option of a command's first context,

@@ -118,7 +118,9 @@ def bill(case: Case) -> MemoryBill | None:
         return None
     asked = number(case, KV_BYTES)
     own = asked / (1 << 30) if asked else None
-    if not case.launch.emitted and plan.dp > 1:  # vLLM's share the experts without that option too
+    place = case.launch.container.kind if case.launch.container is not None else ""
+    # vLLM's replicas share the experts without that option too; Ray Serve's are servers
+    if not case.launch.emitted and plan.dp > 1 and place != "ray-serve":
         plan = plan.replace(extra=(*plan.extra, (EXPERTS, None)))
     elif case.estimate is not None and case.estimate.memory is not None:
         return _with_kv(case.estimate.memory, own)
