@@ -32,8 +32,8 @@ def over_range(request: Request, least: int, machine: Machine | None = None) -> 
         # one server has one layout: that of the largest load
         swept = sweep(request.replace(tp=plans[-1].tp), vary, machine=machine)
     tried = [swept]
-    if len({*map(topology.split_mode, plans)}) > 1:  # tensors where nothing drafts, else layers
-        drafts = next(load.best_method for load in swept.loads if load.best_method)
+    drafts = next((load.best_method for load in swept.loads if load.best_method), None)
+    if drafts and len({*map(topology.split_mode, plans)}) > 1:  # tensors where nothing drafts
         tried.append(sweep(request.replace(method=drafts), vary, machine=machine))
     return max((choose_policy(one) for one in tried if one.k_ranges), key=_speed, default=None)
 

@@ -111,20 +111,16 @@ class RowWords:
         """Why `recommend` would refuse a row that asks, by row: a name that nobody knows, a release
         that is none, more ranks than GPUs.
         """
-        say: dict[str, list[str]] = {}
-        wrong: dict[str, Mask] = {}
-        for name, look_up in _NAMES.items():
-            words = self._words(name)
-            say[name] = [_refusal(name, look_up, word.strip()) for word in words.distinct]
-            wrong[name] = np.array([*map(bool, say[name])])[words.codes]
         tp, gpus = self._number("tp"), self._number("gpu_count")
         found = {
             i: f"tp {tp[i]:g} needs at least as many GPUs: gpu_count is {gpus[i]:g}"
             for i in np.flatnonzero(self.asks & (tp > gpus)).tolist()
         }
-        for name, rows in wrong.items():
-            codes = self._words(name).codes
-            found |= {i: say[name][codes[i]] for i in np.flatnonzero(self.asks & rows).tolist()}
+        for name, known in _NAMES.items():
+            words = self._words(name)
+            why = [_refusal(name, known, word.strip()) for word in words.distinct]
+            wrong = self.asks & np.array([*map(bool, why)])[words.codes]
+            found |= {i: why[words.codes[i]] for i in np.flatnonzero(wrong).tolist()}
         return found
 
     def complete(self) -> Self:
@@ -272,24 +268,28 @@ def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
         return None
 
 
-def _refusal(name: str, look_up: Callable[[str], Any], word: str) -> str:
+# The words of a column, or what raises or is false of those that it does not know
+Known = tuple[str, ...] | Callable[[str], Any]
+_NAMES: dict[str, Known] = {
+    "quant": store.quant,
+    "engine": lambda word: read_engine(word) in arrays.ENGINES or engines.get(word),
+    "workload": arrays.WORKLOADS[1:],
+    "goal": get_args(Goal),
+    "engine_version": lambda word: re.match(r"(v|b|build )?\d|[0-9a-f]{7}", word),
+}
+
+
+def _refusal(name: str, known: Known, word: str) -> str:
     """Why a cell's word is refused, "" where it is known or blank."""
     if cells.normal(word) in cells.UNKNOWN:
         return ""
+    wrong = f"unknown {name} '{printable(word, 40)}'"
+    if isinstance(known, tuple):
+        return "" if cells.normal(word) in known else f"{wrong}; use one of {', '.join(known)}"
     try:
-        return "" if look_up(word) else f"unknown {name} '{printable(word, 40)}'"
+        return "" if known(word) else wrong
     except AdvisorError as error:
         return str(error)
-
-
-# What knows the words of a column: raises, or is false of those that it does not know
-_NAMES: dict[str, Callable[[str], Any]] = {
-    "quant": store.quant,
-    "engine": lambda word: read_engine(word) in arrays.ENGINES or engines.get(word),
-    "workload": lambda word: cells.normal(word) in arrays.WORKLOADS,
-    "goal": lambda word: word in get_args(Goal),
-    "engine_version": lambda word: re.match(r"(v|b|build )?\d|[0-9a-f]{7}", word),
-}
 
 
 def _engines(asked: Sequence[Mapping[str, str]], points: Sequence[Point]) -> Answers:
