@@ -32,18 +32,18 @@ class Adapter(LaunchReader):
         for flag in launch.flags:
             if flag.name in self.MODEL_FLAGS:
                 continue
-            field = self.FIELDS.get(flag.name)
-            if field is None or flag.unresolved:
-                extra.append((flag.name, flag.value))
-                continue
+            field = None if flag.unresolved else self.FIELDS.get(flag.name)
             try:
-                nouns[field.noun] = field.read(flag.value)
+                if field is not None:
+                    nouns[field.noun] = field.read(flag.value)
+                    continue
             except ValueError:
-                extra.append((flag.name, flag.value))
-        self._leave_ranks(nouns, extra)
+                pass
+            extra.append((flag.name, flag.value))
         nouns["model"] = launch.model
         env = {var.name: var.value for var in launch.env if var.value is not None}
         self._read_meaning(launch, nouns, extra, env, own_mtp or names.own_mtp)
+        self._leave_ranks(nouns, extra)
         return Plan(
             engine=launch.engine,
             engine_version=launch.engine_version,
@@ -67,10 +67,10 @@ class Adapter(LaunchReader):
         names = []
         for name, value in plan.extra:
             field, bounds = self.FIELDS.get(name), self.COUNTS.get(name)
-            if field is not None and field.bounds is not None:
-                taken = False
-            elif bounds is not None:
+            if bounds is not None:
                 taken = (count := whole(value)) is not None and within(count, bounds)
+            elif field is not None and field.bounds is not None:
+                taken = False
             else:
                 continue
             if not taken and name.partition(".")[0] not in open_ones:
@@ -98,7 +98,7 @@ class Adapter(LaunchReader):
         written += self._write_meaning(plan, version, env)
         written += [(name, value) for name, value in plan.extra if not self._is_consumed(name)]
         flags = tuple(write_flag(self.catalogue, name, value, version) for name, value in written)
-        refuse_unknown(self.catalogue, flags, version)
+        self._refuse_unknown(flags, version)
         if plan.model is not None:
             flags = (*self._write_model(plan.model), *flags)
         return Launch(
@@ -122,6 +122,20 @@ class Adapter(LaunchReader):
                 raise self.lacks(name, self.catalogue.since(name), version)
             rows.append((name, field.write(value)))
         return rows
+
+    def _refuse_unknown(self, flags: Sequence[Flag], version: str | None) -> None:
+        """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
+        plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
+        for flag in flags:
+            option = self.catalogue.find(flag.raw or flag.name, version)
+            if option is None or option.removed:
+                raise self.lacks(flag.name, self.catalogue.since(flag.name), version)
+            listed = () if plugged else option.values or ()
+            if listed and flag.value is not None and flag.value not in listed:
+                raise AdvisorError(
+                    f"{self.name} {version or self.newest} has no '{flag.value}' for "
+                    f"{flag.name}: it has {', '.join(listed)}"
+                )
 
     def lacks(self, what: str, since: str | None, version: str | None) -> AdvisorError:
         """The error for what a release does not have."""
@@ -175,23 +189,3 @@ def write_flag(catalogue: Catalogue, name: str, value: str | None, version: str 
     spelling = catalogue.spelling(name, version, negated) if option is not None else None
     known = option is not None and not option.removed
     return Flag(name=name, raw=spelling or name, value=value, known=known)
-
-
-def refuse_unknown(catalogue: Catalogue, flags: Sequence[Flag], version: str | None) -> None:
-    """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
-    plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
-    for flag in flags:
-        option = catalogue.find(flag.raw or flag.name, version)
-        if option is None or option.removed:
-            known = [v for v in catalogue.versions if catalogue.find(flag.name, v) is not None]
-            since = f"it is known from {known[0]}" if known else "no catalogued release has it"
-            raise AdvisorError(
-                f"{catalogue.engine} {version or catalogue.newest} has no {flag.name}: {since}"
-            )
-        listed = () if plugged else option.values or ()
-        if listed and flag.value is not None and flag.value not in listed:
-            raise AdvisorError(
-                f"{catalogue.engine} {version or catalogue.newest} has no '{flag.value}' for "
-                f"{flag.name}: "
-                f"it has {', '.join(listed)}"
-            )

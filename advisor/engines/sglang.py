@@ -37,6 +37,9 @@ ADAPTIVE_FILE = "adaptive.json"  # the option takes a path, no JSON
 TIERS_SINCE = "0.5.14"  # tiers by batch size and k = 0; before, one list of steps for all
 HEADS = ("mtp", "eagle", "eagle3")  # what SGLang adapts
 SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
+# groups of the ranks, not replicas, of which all limits are sums (0.5.9 model_runner.py,
+# _handle_data_parallelism; 0.5.23 parallel_hook.py: the first two are the third's older spelling)
+DP_SIZE, DP_ATTENTION, GROUPS = "--dp-size", "--enable-dp-attention", "--attn-dp-size"
 ALGORITHMS = {
     "mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "draft_model": "STANDALONE",
     "ngram": "NGRAM", "dflash": "DFLASH", "dspark": "DSPARK",
@@ -70,7 +73,7 @@ class SglangAdapter(Adapter):
         "--quantization": Field("quantization", text),
         "--tp-size": Field("tp", integer, skip=1, bounds=RANKS),
         "--pp-size": Field("pp", integer, skip=1, bounds=RANKS),
-        "--dp-size": Field("dp", integer, skip=1, bounds=RANKS),
+        DP_SIZE: Field("dp", integer, skip=1, bounds=RANKS),
         "--context-length": Field("max_model_len", human_integer, bounds=COUNT),
         "--max-running-requests": Field("max_num_seqs", integer, bounds=COUNT),
         "--chunked-prefill-size": Field("max_num_batched_tokens", integer, bounds=(-1, COUNT[1])),
@@ -82,7 +85,7 @@ class SglangAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
-    COUNTS: ClassVar[Mapping[str, Bounds]] = {STEPS: DEPTH, TOKENS: DEPTH}
+    COUNTS: ClassVar[Mapping[str, Bounds]] = {STEPS: DEPTH, TOKENS: DEPTH, DP_SIZE: RANKS}
 
     # ------------------------------------------------------------ reading
 
@@ -90,11 +93,12 @@ class SglangAdapter(Adapter):
         self, launch: Launch, nouns: Nouns, extra: Extras, env: dict[str, str], own_mtp: HasHead
     ) -> None:
         model = launch.model or ""
+        if (DP_ATTENTION, None) in extra and "dp" in nouns:
+            extra.append((DP_SIZE, str(nouns.pop("dp"))))
         _take_switch(extra, NO_RADIX, nouns, "prefix_caching")
         _take_switch(extra, NO_OVERLAP, nouns, "async_scheduling")
         for name in STRATEGIES:
-            value = _take(extra, name)
-            if value is not None:
+            if (value := _take(extra, name)) is not None:
                 nouns["mamba_strategy"] = value
         word = last(extra, ALGORITHM)
         if word is None:

@@ -68,11 +68,8 @@ def host_layers(facts: Facts, plan: Plan, short: float | None = None) -> float:
 
 def _margin_gib(plan: Plan) -> float | None:
     """GiB that `--fit` leaves free of the first device, where the plan says so."""
-    for name, value in plan.extra:
-        first = (value or "").partition(",")[0]
-        if name == MARGIN and first.isdecimal():
-            return int(first[:9]) / 1024
-    return None
+    first = (dict(plan.extra).get(MARGIN) or "").partition(",")[0]
+    return int(first[:9]) / 1024 if first.isdecimal() else None
 
 
 def _free_gib(made: MemoryBill) -> float | None:

@@ -21,6 +21,7 @@ from advisor.perf.sizes.weights import (
     GIB,
     draft_gib,
     layer_gib,
+    offloaded_gib,
     published_gib,
     target_gib,
     told_layers,
@@ -144,7 +145,7 @@ def _pool(
     """
     unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or facts.length
     token, free = pools.token_bytes(shape, plan) or 0.0, max(left, 0.0) * unit
-    requests = _full_requests(facts, plan, shape, free, length, running)
+    requests = _requests(facts, plan, shape, free, length, running) or 0.0
     tokens = int(requests * max(length, 1))
     if pages_states(plan, shape) and (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT:
         tokens = pools.legacy_tokens(shape, token, free, plan.k)
@@ -172,7 +173,8 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     """What is taken whatever the load: weights, drafter, overhead; None if a size is unknown."""
     shape, quant = facts.known_shape, facts.quant
     weights = target_gib(facts, plan, shape, quant) if shape and quant else None
-    if shape is None or quant is None or weights is None:
+    offloaded = 0.0 if facts.device.unified_memory else offloaded_gib(plan)  # one memory there
+    if shape is None or quant is None or weights is None or offloaded is None:
         return None
     vision = VISION_GIB if facts.llm.multimodal and plan.engine in SERVERS else 0.0
     on_devices = max(weights - told_layers(shape, plan) * layer_gib(shape, quant), 0.0)
@@ -181,8 +183,10 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     if traits(plan.engine).replicas_wait and pools.EXPERTS in dict(plan.extra):
         # whole experts are spread over all replicas (vllm-docs-dp)
         on_devices -= layer_gib(shape, quant) * (shape.moe_layers or 0) * (1 - 1 / plan.dp)
+    gpus = replica_gpus(facts, plan)  # layers are offloaded, which the head is no part of
+    head = lesser((shape.lm_head_params_b or 0.0) * 1e9 * quant.bytes_lm_head / GIB, on_devices)
     return MemoryBill(
-        weights_gib=on_devices / replica_gpus(facts, plan) + vision,
+        weights_gib=greater(on_devices / gpus - offloaded, head / gpus) + vision,
         spec_gib=spec_gib(facts, plan, shape, quant),
         overhead_gib=overhead_gib(facts, plan, shape),
         available_gib=_limit(facts, plan, shape, quant),
@@ -232,27 +236,8 @@ def starts(facts: Facts, plan: Plan, tokens: Length, load: Length) -> Any:
     running = lesser(slots, greater(round_down(held), 1))
     length: Any = tokens if plan.max_model_len is None else plan.max_model_len
     free = greater(left, 0.0) * replica_gpus(facts, plan) * GIB
-    return _full_requests(facts, plan, shape, free, length, running) >= 1
-
-
-def _full_requests(
-    facts: Facts, plan: Plan, shape: LLM, free: float, length: Length, running: Length
-) -> Length:
-    """Requests of `length` tokens, one or an array of them, that `free` bytes of a server's pool
-    hold beside the states of those that run.
-    """
-    token = pools.token_bytes(shape, plan)
-    if token is None:
-        return 0.0 * length
-    if pages_states(plan, shape):
-        return pools.hybrid_requests(shape, plan, token, free, length)
-    own = drafters.layers(facts, plan)
-    k = plan.k if shape.is_hybrid or own else 0
-    layers = 1 + (own / pools.full_layers(shape) if k else 0.0)
-    states = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * running
-    one = greater(length, 1) * token * layers + pools.windows(shape, plan, length)
-    held: Length = greater(free - states, 0.0) / one
-    return held
+    full: Any = _requests(facts, plan, shape, free, length, running)
+    return full is not None and full >= 1
 
 
 def free_gib(facts: Facts, plan: Plan) -> float | None:
@@ -261,9 +246,12 @@ def free_gib(facts: Facts, plan: Plan) -> float | None:
     return None if fixed is None else fixed.left_gib
 
 
-def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length) -> Length | None:
+def _requests(
+    facts: Facts, plan: Plan, shape: LLM, free: float, length: Length, running: Any = None
+) -> Length | None:
     """Requests of `length` tokens, one or an array of them, that `free` bytes of one replica hold;
-    None where the size of its keys and values is not known.
+    None where the size of its keys and values is not known. `running`: beside the states of so many
+    others, which a server's pool holds.
     """
     token = pools.token_bytes(shape, plan)
     if token is None:
@@ -275,6 +263,9 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     least: Length = greater(length, 1)
     one = least * token * (1 + own / pools.full_layers(shape))
     held: Length = free / (one + window + state)
+    if running is not None:
+        held = greater(free - state * running, 0.0) / (one + window)
+        return held
     if pools.shares_context(plan):  # every slot's own part is there, whoever runs
         held = (free - (plan.max_num_seqs or 1) * (window + state)) / one
     if traits(plan.engine).running and shape.state_mb_per_seq:

@@ -92,7 +92,7 @@ def test_requests_beside_those_that_run_share_with_their_states() -> None:
     """Of what states leave: one more layer's cache with drafts, and a state more a draft token."""
     moe, hybrid = facts("h200", "fp8", MOE), facts("h200", "q8_0", HYBRID)
     plain, drafted = (
-        memory._full_requests(moe, one, moe.shape, 1e11, 10_000, 0.0)
+        memory._requests(moe, one, moe.shape, 1e11, 10_000, 0.0)
         for one in (plan("sglang"), plan("sglang", "mtp", 2))
     )
     assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(moe.shape), rel=1e-6)
@@ -100,7 +100,7 @@ def test_requests_beside_those_that_run_share_with_their_states() -> None:
     one = 2_048 * token * (1 + 1 / kv_sizes.full_layers(hybrid.shape))
     for k in (1, 3):
         drafts = plan("llama-server", "mtp", k)
-        found = memory._full_requests(hybrid, drafts, hybrid.shape, 4e11, 2_048, 4.0)
+        found = memory._requests(hybrid, drafts, hybrid.shape, 4e11, 2_048, 4.0)
         left = 4e11 - 4 * (1 + k) * state_bytes(HYBRID)
         assert found == pytest.approx(left / one, rel=1e-6)
 

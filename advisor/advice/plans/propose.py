@@ -13,11 +13,12 @@ from advisor.advice.plans.topology import Split
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before
+from advisor.engines.sglang import DP_ATTENTION, DP_SIZE
 from advisor.engines.traits import LOOPBACK, traits
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
-from advisor.perf.sizes.pools import DP_ATTENTION, DP_SIZE, is_latent
+from advisor.perf.sizes.pools import is_latent
 from advisor.perf.sizes.shares import card_of
 from advisor.rules.kit.models import comes_before, first_release
 from advisor.rules.kit.releases import asked_release

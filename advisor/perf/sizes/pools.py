@@ -12,6 +12,7 @@ import math
 
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
+from advisor.engines.sglang import DP_ATTENTION, DP_SIZE, GROUPS
 from advisor.knowledge.imputed import table
 from advisor.perf.regimes.setting import Length, greater, lesser, round_down, round_up
 
@@ -63,7 +64,6 @@ def hybrid_requests(
     return held
 
 
-DP_SIZE, DP_ATTENTION = "--dp-size", "--enable-dp-attention"
 EXPERTS, EXPERT_RANKS = "--enable-expert-parallel", "--ep-size"  # vLLM: all ranks; SGLang
 SERVERS = ("vllm", "sglang")
 LINKS = ("roce", "ethernet")  # between machines
@@ -173,11 +173,9 @@ def attention_groups(plan: Plan) -> int:
     """Groups of a server's ranks that each attend for requests of their own, with all weights of
     attention, where the ranks share out the experts alone (SGLang's DP attention); else 1.
     """
-    told = dict(plan.extra)
-    if DP_ATTENTION not in told:
-        return 1
-    given = told.get(DP_SIZE) or ""
-    return max(min(int(given[:6]) if given.isdecimal() else plan.dp, plan.tp), 1)
+    unset = read_count(plan, DP_SIZE, plan.dp) if DP_ATTENTION in dict(plan.extra) else 1
+    groups = read_count(plan, GROUPS, unset)
+    return max(min(groups, plan.tp), 1) if groups > 1 else 1
 
 
 def expert_ranks(plan: Plan) -> int:
@@ -185,5 +183,10 @@ def expert_ranks(plan: Plan) -> int:
     told = dict(plan.extra)
     if EXPERTS in told and told[EXPERTS] != "false":
         return plan.tp
-    given = told.get(EXPERT_RANKS) or ""
-    return max(min(int(given[:6]) if given.isdecimal() else 1, plan.tp), 1)
+    return max(min(read_count(plan, EXPERT_RANKS, 1), plan.tp), 1)
+
+
+def read_count(plan: Plan, name: str, unset: int) -> int:
+    """The number of an option that a plan keeps as it was written, at most 999,999."""
+    given = dict(plan.extra).get(name) or ""
+    return int(given[:6]) if given.isdecimal() else unset

@@ -1,7 +1,8 @@
 """Weights of a model and of its drafter, in GiB over all GPUs of a replica, and what of them
-llama-server's options for the experts of a mixture keep in the machine's own memory instead
+an engine's options keep in the machine's own memory instead
 (llama.cpp common/arg.cpp, b10605, 0.5.0). What it does not know: other tensors that
-`--override-tensor` moves, layers that `--gpu-layers` leaves out.
+`--override-tensor` moves, layers that `--gpu-layers` leaves out, how much of groups of layers that
+vLLM and SGLang fetch ahead lies on the device.
 """
 
 from __future__ import annotations
@@ -119,6 +120,18 @@ def layers_over(shape: LLM, quant: Quant, gib: float) -> int | None:
     each, most = layer_gib(shape, quant), shape.moe_layers or 0
     layers = math.ceil(max(gib, 0.0) / each) if each else 1
     return layers if layers <= most else None
+
+
+def offloaded_gib(plan: Plan) -> float | None:
+    """GiB of its weights that each device reads from system memory; None where the options do not
+    say how many. Sources: vllm 0.33.0 config/offload.py, sglang 0.5.23 utils/offloader.py.
+    """
+    options = dict(plan.extra)
+    backend, size = options.get("--offload-backend"), options.get("--cpu-offload-gb") or "0"
+    groups = backend != "uva" and pools.read_count(plan, "--offload-group-size", 0)
+    if groups or not size.replace(".", "", 1).isdecimal() or "--cpu-offload-params" in options:
+        return None
+    return 0.0 if backend == "prefetch" else float(size)
 
 
 def told_layers(shape: LLM, plan: Plan) -> float:

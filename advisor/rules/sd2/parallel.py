@@ -154,9 +154,7 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     if container is not None and container.chart in GROUPS:
         return  # the ranks are those of all its pods
     held = gpu_count(container.gpus) if container is not None and container.gpus else None
-    ranks = case.plan.tp * case.plan.pp
-    if case.plan.engine == "vllm" or case.flag("--enable-dp-attention") is None:
-        ranks *= max(case.plan.dp, 1)
+    ranks = case.plan.tp * case.plan.pp * max(case.plan.dp, 1)
     if seen is not None and seen[0] < ranks and case.flag(*SPREAD) is None:
         yield too_few(case, *seen, ranks)
         return
