@@ -11,7 +11,7 @@ the middle of a stream and then nothing more, `rubbish` answers with bytes that 
 there.
 
 With `rounds_of` the server does not wait: it states before each event when it is due, in seconds
-since the request (": at 0.06"), and lets that many measured requests (those with a seed) go on
+since the request (": at 0.06"), and lets that many measured requests (streams with a seed) go on
 together, so that a client on the server's clock measures the same on every machine.
 """
 
@@ -164,7 +164,7 @@ class Handler(BaseHTTPRequestHandler):
             pace.prompt_tokens += asked
             pace.running += 1
         usage = {"prompt_tokens": asked, "completion_tokens": count, "total_tokens": asked + count}
-        if pace.together is not None and "seed" in body:
+        if pace.together is not None and "seed" in body and body.get("stream"):
             pace.together.wait(60)
         try:
             if body.get("stream"):

@@ -48,8 +48,7 @@ def serve(**pace: object) -> Iterator[str]:
         server.server_close()
 
 
-@pytest.fixture
-def on_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def take_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client reads the clock of the server: each thread's time is what the last line that it
     received says. Sockets, threads and files are real; how busy this machine is does not matter.
     """
@@ -86,8 +85,9 @@ def bench(folder: Path, url: str, arm: str, *more: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_a_set_gain_is_reported_within_three_percent(
-    engine: str, tmp_path: Path, on_the_servers_clock: None
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    take_the_servers_clock(monkeypatch)
     with serve(**OFF, engine=engine, rounds_of=4) as url:
         assert bench(tmp_path, url, "off", *ONE_LENGTH)[0] == 0
     with serve(**ON, engine=engine, rounds_of=4) as url:
@@ -204,8 +204,11 @@ def test_nothing_at_the_address_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # starts four servers
-def test_a_plan_runs_arms_and_stops_servers(tmp_path: Path, on_the_servers_clock: None) -> None:
+def test_a_plan_runs_arms_and_stops_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both servers are started from the plan, on one port, and stopped."""
+    take_the_servers_clock(monkeypatch)
     port = free_port()
     command = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
     command += ["--rounds-of", "3"]
