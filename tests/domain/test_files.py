@@ -28,28 +28,21 @@ from advisor.lab.training import train
 from advisor.prediction import artefact, predict
 from advisor.prediction.threads import VARIABLE
 
-DEEP = {
-    "braces": "{" * 40_000,
-    "brackets": "[" * 40_000,
-    "lists": "- " * 20_000,
-    "maps": "".join(f"{' ' * n}a:\n" for n in range(300)),
-    "pairs": "a: " + "{a: " * 5000 + "}" * 5000,
-    "aliases": "a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]\n",
-    "tags": "!!python/object:os.system {}",
-    "control": 'id: "m\\e]0;x\\a"\n',
-    "direction": 'id: "a\\u202eb"\n',
-    "cut off": "id: [1,",
-    "date": "id: 2026-13-45\n",
-    "digits": "id: " + "9" * 5000 + "\n",
-    "not text": "\udcff",
+DEEP = {  # what the sentence says of the text
+    "line 1: not YAML: exceeded maximum nesting": "{" * 40_000,  # libyaml's own bound
+    "line 1: is nested deeper than 64 levels": "- " * 20_000,
+    "line 2: is nested deeper than 64 levels": f"a: {'[' * 63}{']' * 63}\nb: {'[' * 64}",
+    "line 65: is nested deeper than 64 levels": "".join(f"{' ' * n}a:\n" for n in range(300)),
+    "has more than 100000 YAML nodes": "[" + "1," * 100_000 + "]",
+    r"line 2: YAML aliases \(\*name\) are not allowed here": "a: &a [1,1]\nb: &b [*a,*a]\n",
+    "line 1: not YAML: could not determine a constructor": "!!python/object:os.system {}",
+    r"id: holds a character that cannot be shown \(m\\x1b\]0;x": 'id: "m\\e]0;x\\a"\n',
+    r"id: holds a character that cannot be shown \(a\\u202eb\)": 'id: "a\\u202eb"\n',
+    "line 2: not YAML: did not find expected node content": "id: [1,\n",
+    "not YAML: month must be in": "id: 2026-13-45\n",
+    "not YAML: Exceeds the limit": "id: " + "9" * 5000 + "\n",
+    "is not UTF-8 text; save it as UTF-8": "\udcff",
 }
-
-
-@pytest.fixture(params=sorted(DEEP))
-def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    path = tmp_path / "own.yaml"
-    path.write_bytes(DEEP[request.param].encode("utf-8", "surrogateescape"))
-    return path
 
 
 @pytest.fixture
@@ -59,10 +52,12 @@ def pipe(tmp_path: Path) -> Path:
     return path
 
 
-def test_hostile_yaml_is_one_sentence(hostile: Path) -> None:
-    with pytest.raises(AdvisorError) as caught:
-        read_yaml_safely(hostile, 100_000)
-    assert str(caught.value).startswith(f"{hostile}: ") and "\n" not in str(caught.value)
+@pytest.mark.parametrize("problem", DEEP)
+def test_hostile_yaml_is_one_sentence(problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_bytes(DEEP[problem].encode("utf-8", "surrogateescape"))
+    with pytest.raises(AdvisorError, match=f"^{path}: {problem}") as caught:
+        read_yaml_safely(path, 300_000)
     assert str(caught.value).isprintable()
 
 

@@ -1,5 +1,7 @@
 """Releases in their order, how near a spelling must be, and what every noun can do."""
 
+from contextlib import nullcontext
+from math import inf, nan, nextafter
 from statistics import NormalDist
 from typing import Any
 
@@ -8,7 +10,18 @@ from pydantic import ValidationError
 
 from advisor.domain import normal
 from advisor.domain.files import UnusableFile, check_plain
-from advisor.domain.nouns import Flag, FlagLookups, Launch, Port, Span, UnknownFact
+from advisor.domain.nouns import (
+    LLM,
+    Facts,
+    Flag,
+    FlagLookups,
+    Hardware,
+    Launch,
+    Port,
+    Request,
+    Span,
+    UnknownFact,
+)
 from advisor.domain.paths import user_dirs
 from advisor.domain.spelling import is_only_near, letters_apart, nearest
 from advisor.domain.versions import before
@@ -26,19 +39,18 @@ def test_a_release_is_older_than_another(text: str | None, bound: str, older: bo
     assert before(text, bound) is older
 
 
-@pytest.mark.parametrize(
-    ("word", "kind", "found"),
-    [  # difflib's ratio to "abcd": twice the letters in common over all letters
-        ("abcx", "option", True),  # 6 / 8
-        ("abxy", "option", False),  # 4 / 8
-        ("abxy", "name", True),
-        ("axyz", "name", False),  # 2 / 8
-        ("abcx", "key", False),
-        ("abcde", "key", True),  # 8 / 9
-    ],
-)
-def test_a_spelling_is_as_near_as_its_kind_asks(word: str, kind: str, found: bool) -> None:
-    assert nearest(word, ["abcd"], kind) == (["abcd"] if found else [])
+NEAR = """40 architecture, 50 name, 50 command, 60 field, 60 id, 65 value, 70 option,
+75 listed word, 80 key, 80 quantisation, 80 word of a variable, 85 setting, 90 module, 93 variable,
+95 resource, 96 library's variable"""
+
+
+@pytest.mark.parametrize("row", " ".join(NEAR.split()).split(", "))
+def test_a_spelling_is_as_near_as_its_kind_asks(row: str) -> None:
+    """difflib's ratio of two words of 100 letters is that of the letters in common."""
+    least, kind = row.split(" ", 1)
+    for same in (int(least), int(least) - 1):
+        near = nearest("a" * same + "b" * (100 - same), ["a" * same + "c" * (100 - same)], kind)
+        assert len(near) == (same == int(least))
 
 
 @pytest.mark.parametrize(
@@ -142,6 +154,7 @@ def test_what_is_asked_of_flags(names: str, value: str | None, on: bool, open_va
 def test_a_noun_is_a_value_that_stays_as_it_is() -> None:
     port, plain = Port(number=80, probe="Service"), {"number": 80, "probe": "Service"}
     assert port == Port(**plain) and hash(port) == hash(Port(**plain))
+    assert hash(Hardware(id="a")) == hash(Hardware(id="a", link="x")) != hash(LLM(id="a"))
     assert port != port.replace(line=3) and port.replace(line=3).line == 3
     assert repr(port) == "Port(number=80, probe='Service', line=0, span=None)"
     assert dict(port) == port.model_dump() == plain | {"line": 0, "span": None}
@@ -171,6 +184,69 @@ def test_where_a_character_is_that_cannot_be_shown(data: Any, place: str | None)
         return check_plain(data, "f.yaml")
     with pytest.raises(UnusableFile, match=f"{place}: holds a character that cannot be shown"):
         check_plain(data, "f.yaml")
+
+
+LIMITS = """gpus 1 1024, tp 1 1024, pp 1 128, ep 1 1024, gpus_per_machine 1 1024,
+max_num_seqs 1 1e5, concurrency 1 1e5, ctx_tokens 1 1e7, max_model_len 1 1e7, output_tokens 1 1e6,
+temperature 0. 5., prefix_share 0. 1., output_spread 0. .95, acceptance_k 1 31,
+acceptance_length 1. 32., max_ttft_ms .001 1e9., max_tpot_ms .001 1e9., memory_fraction .05 1."""
+
+
+@pytest.mark.parametrize("row", LIMITS.replace("\n", " ").split(", "))
+def test_a_question_keeps_to_the_limits_of_its_numbers(row: str) -> None:
+    """From the least to the most of each, whole or (with a point) any, and none beyond."""
+    name, *words = row.split()
+    ends = [float(word.rstrip(".")) for word in words]
+    beside = {"acceptance_length": 1} if name == "acceptance_k" else {}
+
+    def ask(value: float) -> Request:
+        return Request.model_validate({"hardware": "gb10", **beside, name: value})
+
+    assert [getattr(ask(value), name) for value in ends] == ends
+    beyond = [(ends[0] - 1, "greater_than_equal"), (ends[1] + 1, "less_than_equal")]
+    if "." in row:
+        beyond = [(nextafter(ends[0], -inf), beyond[0][1]), (nextafter(ends[1], inf), beyond[1][1])]
+        beyond += [(nan, "finite_number"), (inf, "finite_number")]
+    for value, error in beyond:
+        with pytest.raises(ValidationError) as caught:
+            ask(value)
+        assert [(one["type"], one["loc"]) for one in caught.value.errors()] == [(error, (name,))]
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"acceptance": []}, "at least 1 item"),
+        ({"acceptance": [0, 0.5, 1] + [1] * 13}, None),
+        ({"acceptance": [0.5] * 17}, "at most 16 items"),
+        ({"acceptance": [1.01]}, "less than or equal to 1"),
+        ({"acceptance": [-0.01]}, "greater than or equal to 0"),
+        ({"acceptance": [nan]}, "finite number"),
+        ({"acceptance": [0.5], "acceptance_length": 2}, "acceptance and acceptance_length say the "
+         "same thing twice: give one of them"),
+        ({"acceptance_length": 4, "acceptance_k": 3}, None),
+        ({"acceptance_length": 4.5, "acceptance_k": 3}, "an acceptance length of 4.5 is "
+         "impossible at k = 3: at most 4 tokens a step"),
+        ({"acceptance_k": 3}, "acceptance_k says at which k acceptance_length was measured: give "
+         "that too, or leave it out"),
+    ],
+)  # fmt: skip
+def test_what_was_measured_of_acceptance_goes_together(
+    asked: dict[str, Any], problem: str | None
+) -> None:
+    with pytest.raises(ValidationError, match=problem) if problem else nullcontext():
+        Request.model_validate({"hardware": "gb10", **asked})
+
+
+def test_what_is_not_asked_has_the_documented_defaults() -> None:
+    """As `advisor recommend --help` names them; a launch's lengths are assumed to be those."""
+    given = {key: value for key, value in Request(hardware="gb10") if value is not None}
+    assert given == {
+        "hardware": "gb10", "gpus": 1, "model": "qwen3.6-35b-a3b", "concurrency": 1,
+        "ctx_tokens": 2048, "output_tokens": 512, "workload": "mixed", "prefix_share": 0.0,
+        "goal": "balanced",
+    }  # fmt: skip
+    assert Facts().length == 2048 + 512
 
 
 def test_what_is_not_known_names_what_may_be_meant() -> None:

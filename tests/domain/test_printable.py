@@ -18,11 +18,13 @@ from advisor.domain.printable import (
     LIMIT,
     csv_cell,
     cut,
+    excerpt,
     json_text,
     printable,
     printable_data,
     printable_lines,
 )
+from advisor.domain.shell import is_utf8, shell_word
 from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_github, report_sarif
 from advisor.render.findings.json_out import report_json
@@ -80,6 +82,7 @@ def test_what_is_seen_of_a_control_is_its_escape() -> None:
 def test_long_values_lose_their_middle() -> None:
     long = printable("a" * 115_000 + "z")
     assert len(long) == LIMIT and long.startswith("aaa") and long.endswith("z") and " ... " in long
+    assert excerpt("a" * 80) == "a" * 80 and len(excerpt("a" * 81)) == 80 > len(excerpt(12))
     assert cut("abc", 3) == "abc" and len(cut("a" * 100, 10)) == 10
     assert cut(string.ascii_lowercase, 20) == "abcdefghij ... vwxyz"  # two thirds before the gap
 
@@ -203,3 +206,14 @@ def test_formulas_of_a_table_come_out_as_words(tmp_path: Path) -> None:
 
 def test_what_a_terminal_obeys_is_an_escape_and_a_tab_stays() -> None:
     assert printable_lines("a\tb\x7fc\x07\r\nd") == "a\tb\\u007fc\\x07\nd"
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [  # what bash reads of it; half a pair of UTF-16 stands for a byte of a path, or for nothing
+        ("a b", "'a b'"), ("a\x1b'", r"$'a\x1b\''"), ("\udc80\udcff~ ", r"$'\x80\xff~ '"),
+        ("\udc7f", "$'?'"), ("\udfff\udc80", "$'??'"), ("é\x07\\", r"$'\xc3\xa9\x07\\'"),
+    ],
+)  # fmt: skip
+def test_a_word_of_a_shell_is_visible(word: str, written: str) -> None:
+    assert shell_word(word) == written and is_utf8(word) != (r"\ud" in ascii(word))
