@@ -264,86 +264,43 @@ def whole(chat: bool, count: int, usage: dict[str, int]) -> dict[str, Any]:
 def metrics(pace: Pace) -> str:
     """The counters that the real engine's exposition has under the same names."""
     with pace.lock:
-        label = f'{{engine="0",model_name="{MODEL}"}}'
-        rows: list[tuple[str, str, str, float]] = []
-        if pace.engine == "vllm":
-            rows += [
-                ("vllm:num_requests_running", "gauge", label, pace.running),
-                ("vllm:num_requests_waiting", "gauge", label, 0),
-                ("vllm:kv_cache_usage_perc", "gauge", label, 0.25),
-                ("vllm:prompt_tokens_total", "counter", label, pace.prompt_tokens),
-                ("vllm:generation_tokens_total", "counter", label, pace.tokens),
-                ("vllm:request_success_total", "counter", label, pace.requests),
-            ]
-            if pace.k:
-                rows.append(("vllm:spec_decode_num_drafts_total", "counter", label, pace.drafts))
-                rows.append(
-                    (
-                        "vllm:spec_decode_num_draft_tokens_total",
-                        "counter",
-                        label,
-                        pace.drafts * pace.k,
-                    )
-                )
-                rows.append(
-                    (
-                        "vllm:spec_decode_num_accepted_tokens_total",
-                        "counter",
-                        label,
-                        sum(pace.accepted),
-                    )
-                )
-                for i, count in enumerate(pace.accepted):
-                    where = label[:-1] + f',position="{i}"}}'
-                    rows.append(
-                        (
-                            "vllm:spec_decode_num_accepted_tokens_per_pos_total",
-                            "counter",
-                            where,
-                            count,
-                        )
-                    )
-        elif pace.engine == "sglang":
-            label = f'{{model_name="{MODEL}"}}'
-            rows += [
-                ("sglang:num_running_reqs", "gauge", label, pace.running),
-                ("sglang:num_queue_reqs", "gauge", label, 0),
-                ("sglang:token_usage", "gauge", label, 0.25),
-                ("sglang:prompt_tokens_total", "counter", label, pace.prompt_tokens),
-                ("sglang:generation_tokens_total", "counter", label, pace.tokens),
-                ("sglang:num_requests_total", "counter", label, pace.requests),
-                (
-                    "sglang:spec_accept_length",
-                    "gauge",
-                    label,
-                    pace.tokens_per_step() if pace.k else 0,
-                ),
-            ]
-        else:
-            rows += [
-                ("llamacpp:prompt_tokens_total", "counter", "", pace.prompt_tokens),
-                ("llamacpp:tokens_predicted_total", "counter", "", pace.tokens),
-                ("llamacpp:requests_processing", "gauge", "", pace.running),
-                ("llamacpp:requests_deferred", "gauge", "", 0),
-            ]
-            if pace.k:
-                spec = "llamacpp:spec_decode_num"
-                rows += [
-                    (f"{spec}_drafts_total", "counter", "", pace.drafts),
-                    (f"{spec}_draft_tokens_total", "counter", "", pace.drafts * pace.k),
-                    (f"{spec}_accepted_tokens_total", "counter", "", sum(pace.accepted)),
-                ]
-    lines, seen = [], set()
-    for name, kind, where, value in rows:
-        if name not in seen:
-            family = (
-                name.removesuffix("_total")
-                if kind == "counter" and pace.engine != "llama-server"
-                else name
-            )
-            lines += [f"# HELP {name} {family}", f"# TYPE {name} {kind}"]
-            seen.add(name)
-        lines.append(f"{name}{where} {float(value)}")
+        accepted = list(pace.accepted) if pace.k else []
+        drafted = {"drafts": pace.drafts, "draft_tokens": pace.drafts * pace.k}
+        drafted |= {"accepted_tokens": sum(accepted)}
+        spec = {f"spec_decode_num_{name}": n for name, n in drafted.items() if pace.k}
+        running, asked, tokens, requests = (
+            pace.running, pace.prompt_tokens, pace.tokens, pace.requests
+        )  # fmt: skip
+    if pace.engine == "vllm":
+        family, label = "vllm", f'engine="0",model_name="{MODEL}"'
+        gauges: dict[str, float] = {"num_requests_running": running, "num_requests_waiting": 0}
+        gauges |= {"kv_cache_usage_perc": 0.25}
+        counters = {"prompt_tokens": asked, "generation_tokens": tokens}
+        counters |= {"request_success": requests, **spec}
+    elif pace.engine == "sglang":
+        family, label = "sglang", f'model_name="{MODEL}"'
+        gauges = {"num_running_reqs": running, "num_queue_reqs": 0, "token_usage": 0.25}
+        gauges |= {"spec_accept_length": pace.tokens_per_step() if pace.k else 0}
+        counters = {"prompt_tokens": asked, "generation_tokens": tokens, "num_requests": requests}
+    else:
+        family, label = "llamacpp", ""
+        gauges = {"requests_processing": running, "requests_deferred": 0}
+        counters = {"prompt_tokens": asked, "tokens_predicted": tokens, **spec}
+    rows = [(name, "gauge", label, value) for name, value in gauges.items()]
+    rows += [(f"{name}_total", "counter", label, value) for name, value in counters.items()]
+    each = "spec_decode_num_accepted_tokens_per_pos_total"
+    rows += [
+        (each, "counter", f'{label},position="{i}"', value)
+        for i, value in enumerate(accepted)
+        if pace.engine == "vllm"
+    ]
+    lines = []
+    for i, (name, kind, where, value) in enumerate(rows):
+        if name not in (row[0] for row in rows[:i]):
+            short = name if pace.engine == "llama-server" else name.removesuffix("_total")
+            lines.append(f"# HELP {family}:{name} {family}:{short}")
+            lines.append(f"# TYPE {family}:{name} {kind}")
+        lines.append(f"{family}:{name}{f'{{{where}}}' if where else ''} {float(value)}")
     if pace.started:
         lines.append(f"process_start_time_seconds {pace.started}")
     return "\n".join(lines) + "\n"
