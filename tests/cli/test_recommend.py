@@ -85,24 +85,12 @@ def test_gemmas_assistant_is_launched_where_releases_take_it(version: str, draft
     assert heads == [drafter] * bool(drafter)
 
 
-NAN, INF = float("nan"), float("inf")
-
-
 @pytest.mark.parametrize(
     ("asked", "part"),
     [
-        *(({name: value}, name)
-          for name, *values in (
-              ("gpus", 0, 10**9), ("tp", 0), ("concurrency", 10**9), ("ctx_tokens", 10**9),
-              ("output_tokens", 0), ("prefix_share", 7, -1, NAN), ("temperature", NAN, -3),
-              ("acceptance", (0.5,) * 40, ()), ("acceptance_length", 0.2, INF),
-              ("interconnect", "foo"), ("max_ttft_ms", -5), ("max_tpot_ms", NAN, INF))
-          for value in values),
-        ({"acceptance": (1.7,)}, "acceptance.0"), ({"acceptance": (0.5, NAN)}, "acceptance.1"),
+        ({"gpus": 0}, "gpus"), ({"interconnect": "foo"}, "interconnect"),
+        ({"acceptance": (0.5, float("nan"))}, "acceptance.1"),
         ({"acceptance_length": 4.0, "acceptance_k": 2}, "impossible at k = 2"),
-        ({"acceptance_length": 99.0, "acceptance_k": 2}, "acceptance_length"),
-        ({"acceptance_k": 2}, "acceptance_length"),
-        ({"acceptance": (0.8,), "acceptance_length": 2.0}, "give one of them"),
     ],
 )  # fmt: skip
 def test_python_refuses_what_the_command_line_refuses(asked: dict[str, object], part: str) -> None:
