@@ -228,6 +228,9 @@ def test_github_annotates_lines() -> None:
         (("-",), "vllm serve Qwen/Qwen3.6-27B --max-num-seqs 4\n", 0),
         (("-",), REMOVED, 0),
         (("--fail-on", "warning", "-"), REMOVED, 1),
+        (("--fail-on", "info", "-"), "docker run vllm/vllm-openai --model m\n", 1),
+        (("--fail-on", "warning", "-"), "docker run vllm/vllm-openai --model m\n", 0),  # SD238
+        (("--fail-on", "never", "--engine-version", "0.5.0", "-"), REMOVED, 0),
         (("--engine-version", "0.5.0", "-"), REMOVED, 1),
         (("--engine-version", "0.5.0", "--ignore", "SD102", "-"), REMOVED, 0),
         (("--skip-unrelated", "-"), "echo hello\n", 0),

@@ -1,5 +1,6 @@
 """What the pages show of hand-made nouns, each field once: by_hand.yaml, figures by hand."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,13 @@ from advisor.advice.explore.compare import Comparison
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import WhyNot
 from advisor.cli import bench
-from advisor.cli.serve import controls, site, views
-from advisor.cli.serve.curve import curve_view
+from advisor.cli.serve import answers, controls, site, views
+from advisor.cli.serve.curve import _ticks, curve_view
 from advisor.cli.serve.launch import LaunchQuestion, command_lines
 from advisor.cli.serve.question import Question, check_fields
 from advisor.cli.serve.sheets import pages
 from advisor.cli.serve.sheets import questions as sheets
+from advisor.domain.nouns import Finding
 from advisor.readers.server import ServerInfo
 from tests.render import test_curves_by_hand as curves
 from tests.render import test_screens_by_hand as screens
@@ -163,6 +165,19 @@ SHORT: dict[str, tuple[Callable[[], Any], Any]] = {
                     site._cell("rtx3060", 2, "deepseek-r1", "awq-int4", 16))], [
         ["deepseek-r1-gb10-4.html", None, None, True],
         ["deepseek-r1-awq-int4-2x-rtx3060-16.html", 2, None, True]]),
+    "worst first": (lambda: [one.code for one in views.findings([
+        Finding(code=code, severity=how, message="") for code, how in (  # type: ignore[arg-type]
+            ("a", "info"), ("c", "warning"), ("b", "warning"), ("d", "error"))])],
+        ["d", "b", "c", "a"]),
+    "ticks": (lambda: [_ticks(*ends) for ends in ((0.25, 1.0), (0.95, 1.8), (1.0, 5.0))], [
+        [0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], [1.0, 1.1, 1.25, 1.5, 1.75],
+        [1.0, 1.25, 1.75, 2.5, 4.0]]),
+    "loads of a curve": (
+        lambda: [one.request.concurrency for one in answers.curve(question_of(ASKED)).loads],
+        [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]),
+    "loads of the copy": (
+        lambda: re.findall(r">(\d+) req", dict(site.site(["gb10"], ["deepseek-r1"]))["index.html"]),
+        ["1", "4", "16", "64"]),
     "clean": (lambda: pages.check_view(sheets.checkup(sheets.PastedText(text="vllm serve a/b\n")))
               ["summary"], "No findings in 1 launch of 1 file"),
     "drafters": (lambda: [one.partition(", k")[0] for one in drafters("qwen3-8b").reasons][:4],
