@@ -120,54 +120,44 @@ def test_what_a_row_says_beside_its_columns(told: dict[str, str], made: dict[str
     assert row_text(told) == told | made
 
 
-@pytest.mark.parametrize(
-    "engine,hardware,extra,path",
-    [
-        ("llama.cpp", "rtx3090", "", "llamacpp-cuda"),
-        ("llama-server", "apple-m4", "", "llamacpp-metal"),
-        ("llama.cpp", "rx7900xtx", "", "llamacpp-rocm"),
-        ("llama.cpp", "rx7900xtx", "Vulkan", "llamacpp-vulkan"),
-        ("llama.cpp", "radeon-890m", "", "llamacpp-vulkan"),
-        ("llama.cpp", "radeon-890m", "ROCm", "llamacpp-rocm"),
-        ("llama.cpp", "strix-halo", "", "llamacpp-rocm"),
-        ("ik_llama.cpp", "rtx3090", "", "llamacpp-cuda"),
-        ("ollama", "rtx3090", "", "llamacpp-cuda"),
-        ("lmstudio", "apple-m4", "", "llamacpp-metal"),
-        ("mlx", "apple-m3-ultra", "", "mlx"),
-        ("sglang", "b200", "", "sglang-cuda"),
-        ("vllm", "gb10", "", "vllm-cuda"),
-        ("vllm", "strix-halo", "", "vllm-other"),
-        ("tensorrt-llm", "b200", "", "other"),
-        ("custom", "h200", "", "other"),
-    ],
-)
-def test_kernel_paths(engine: str, hardware: str, extra: str, path: str) -> None:
-    points, errors = encode_rows.from_rows(
-        [{**ROW, "engine": engine, "hardware": hardware, "spec_extra": extra}]
-    )
-    assert errors == [None]
-    assert P.PATHS[points.path[0]] == path
+PATHS = """
+llamacpp-cuda: llama.cpp rtx3090, ik_llama.cpp rtx3090, ollama rtx3090
+llamacpp-metal: llama-server apple-m4, lmstudio apple-m4
+llamacpp-rocm: llama.cpp rx7900xtx, llama.cpp radeon-890m ROCm, llama.cpp strix-halo
+llamacpp-vulkan: llama.cpp rx7900xtx Vulkan, llama.cpp radeon-890m
+vllm-cuda: vllm gb10
+vllm-other: vllm strix-halo
+sglang-cuda: sglang b200
+mlx: mlx apple-m3-ultra
+other: tensorrt-llm b200, custom h200
+"""
+
+
+@pytest.mark.parametrize("line", PATHS.strip().splitlines())
+def test_kernel_paths(line: str) -> None:
+    path, rows = line.split(": ")
+    for row in rows.split(", "):
+        named = dict(zip(("engine", "hardware", "spec_extra"), row.split(), strict=False))
+        points, errors = encode_rows.from_rows([ROW | named])
+        assert errors == [None]
+        assert P.PATHS[points.path[0]] == path, row
 
 
 @pytest.mark.parametrize(
-    "model,hardware,gpus,engine,family",
+    ("family", "row"),
     [
-        ("llama-3.1-8b", "a40", "1", "vllm", "bf16"),
-        ("qwen3.8-27b", "h20", "2", "sglang", "bf16"),
-        ("qwen3.8-27b", "rtx4090", "2", "vllm", "fp8"),
-        ("qwen3.8-27b", "rtx3090", "2", "vllm", "int4"),
-        ("qwen3.8-flash-next", "gb10", "1", "vllm", "int4"),
-        ("deepseek-v3", "h200", "16", "sglang", "fp8"),
-        ("qwen3.8-27b", "h20", "2", "llama.cpp", "gguf-k"),
+        ("bf16", "model=llama-3.1-8b hardware=a40 gpu_count=1 engine=vllm"),
+        ("bf16", "model=qwen3.8-27b hardware=h20 gpu_count=2 engine=sglang"),
+        ("fp8", "model=qwen3.8-27b hardware=rtx4090 gpu_count=2 engine=vllm"),
+        ("int4", "model=qwen3.8-27b hardware=rtx3090 gpu_count=2 engine=vllm"),
+        ("int4", "model=qwen3.8-flash-next hardware=gb10 gpu_count=1 engine=vllm"),
+        ("fp8", "model=deepseek-v3 hardware=h200 gpu_count=16 engine=sglang"),
+        ("gguf-k", "model=qwen3.8-27b hardware=h20 gpu_count=2 engine=llama.cpp"),
     ],
 )
-def test_an_unstated_quantisation(
-    model: str, hardware: str, gpus: str, engine: str, family: str
-) -> None:
-    row = {**ROW, "model": model, "hardware": hardware, "gpu_count": gpus, "engine": engine,
-           "quant": ""}  # fmt: skip
-    filled = imputation.impute(encode_rows.from_rows([row])[0])
-    assert filled.bytes_ffn[0] == table("quant_families", "bytes_ffn")[family]
+def test_an_unstated_quantisation(family: str, row: str) -> None:
+    made = encode_rows.from_rows([ROW | cells_of(row) | {"quant": ""}])[0]
+    assert imputation.impute(made).bytes_ffn[0] == table("quant_families", "bytes_ffn")[family]
 
 
 @pytest.mark.parametrize(
@@ -229,19 +219,14 @@ def test_an_error_shows_the_start_of_a_long_cell() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"hardware": "unknown"},
-        {"hardware": "nobody-makes-this"},
-        {"model": "", "total_params_b": "70", "active_params_b": "70"},
-        {"model": "zzz", "total_params_b": "200", "active_params_b": "20"},
-        {"model": "somebody/Newmodel-14B"},
-        {"quant": ""},
-        {"quant": "q3_k_xxl"},
-        {"k": ""},
-        {"concurrency": "", "input_tokens": "", "output_tokens": ""},
+        "hardware=unknown", "hardware=nobody-makes-this", "quant=", "quant=q3_k_xxl", "k=",
+        "model=somebody/Newmodel-14B", "concurrency= input_tokens= output_tokens=",
+        "model= total_params_b=70 active_params_b=70",
+        "model=zzz total_params_b=200 active_params_b=20",
     ],
-)
-def test_unknown_is_not_an_error(change: dict[str, str]) -> None:
-    points, errors = encode_rows.from_rows([{**ROW, **change}])
+)  # fmt: skip
+def test_unknown_is_not_an_error(change: str) -> None:
+    points, errors = encode_rows.from_rows([ROW | cells_of(change)])
     assert errors == [None]
     filled = imputation.impute(points)
     for name in P.FLOAT_FIELDS:
@@ -264,11 +249,8 @@ def test_unknown_is_not_an_error(change: dict[str, str]) -> None:
 )
 def test_free_text_that_has_a_meaning(told: str, made: dict[str, float]) -> None:
     column, mark, word = told.partition(" ")[0].partition("=")
-    row = (
-        EVERY
-        | {"spec_extra": told}
-        | ({column: word} if mark and column in encode_rows.WORDS else {})
-    )
+    named = {column: word} if mark and column in encode_rows.WORDS else {}
+    row = EVERY | {"spec_extra": told} | named
     points = encode_rows.from_rows([row])[0]
     found = {name: float(getattr(points, name)[0]) for name in made}
     assert found == pytest.approx(made, nan_ok=True)
@@ -278,16 +260,9 @@ def test_from_plans_and_rows_agree() -> None:
     from advisor.knowledge import store as knowledge
 
     model = knowledge.llm("qwen3.6-35b-a3b")
-    facts = Facts(
-        hardware=knowledge.hardware("gb10"),
-        model=model,
-        shape=knowledge.shape_of(model),
-        quant=knowledge.quant("fp8"),
-        concurrency=16,
-        ctx_tokens=2048,
-        output_tokens=512,
-        engine_version="0.19.1",
-    )
+    known = {"hardware": knowledge.hardware("gb10"), "quant": knowledge.quant("fp8")}
+    load = fields("concurrency=16 ctx_tokens=2048 output_tokens=512 engine_version=0.19.1")
+    facts = Facts(model=model, shape=knowledge.shape_of(model), **known | load)
     plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])
@@ -310,24 +285,19 @@ def test_a_schedule_by_batch_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "extra", "eager"),
+    ("engine", "option", "eager"),
     [
-        ("vllm", ("--enforce-eager", None), True),
-        ("vllm", ("--enforce-eager", "true"), True),
-        ("vllm", ("--enforce-eager", "False"), False),
-        ("vllm", ("--optimization-level", "0"), True),
-        ("vllm", ("--optimization-level", "2"), False),
-        ("vllm", ("--compilation-config", '{"cudagraph_mode": "NONE"}'), True),
-        ("vllm", ("--compilation-config", '{"cudagraph_mode": "FULL"}'), False),
-        ("sglang", ("--disable-cuda-graph", None), True),
-        ("sglang", ("--cuda-graph-backend-decode", "disabled"), True),
-        ("vllm", ("--port", "8000"), False),
+        ("vllm", "--enforce-eager", True), ("vllm", "--enforce-eager=true", True),
+        ("vllm", "--enforce-eager=False", False), ("vllm", "--optimization-level=0", True),
+        ("vllm", "--optimization-level=2", False), ("vllm", "--port=8000", False),
+        ("vllm", '--compilation-config={"cudagraph_mode": "NONE"}', True),
+        ("vllm", '--compilation-config={"cudagraph_mode": "FULL"}', False),
+        ("sglang", "--disable-cuda-graph", True),
+        ("sglang", "--cuda-graph-backend-decode=disabled", True),
     ],
-)
-def test_flags_against_cuda_graphs(
-    engine: Engine, extra: tuple[str, str | None], eager: bool
-) -> None:
-    made = encode_plans.from_plans(
-        Facts(concurrency=1), [Plan(engine=engine, method="mtp", k=2, extra=(extra,))]
-    )
+)  # fmt: skip
+def test_flags_against_cuda_graphs(engine: Engine, option: str, eager: bool) -> None:
+    name, _, value = option.partition("=")
+    plan = Plan(engine=engine, method="mtp", k=2, extra=((name, value or None),))
+    made = encode_plans.from_plans(Facts(concurrency=1), [plan])
     assert made.eager[0] == 1.0 if eager else np.isnan(made.eager[0])
