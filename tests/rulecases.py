@@ -18,7 +18,7 @@ from advisor.lint.validate import understand
 from advisor.readers import read_text
 from advisor.rules import all_rules
 from advisor.rules.registry import Rule
-from tests.tables import load_yaml
+from tests.tables import fields, load_yaml
 
 HERE = Path(__file__).parent / "rules"
 # words of a case or a docstring -> what a caller of validate can tell
@@ -173,19 +173,9 @@ def with_request(facts: Facts, given: Mapping[str, Any]) -> Facts:
 
 def own_evidence(source: str, facts: Facts) -> Evidence:
     """A gain of 10 % measured by one source in the very cell of the facts."""
-    return Evidence(
-        run_id="example",
-        source=source,
-        hardware=facts.hardware.id if facts.hardware else "unknown",
-        model=facts.model.id if facts.model else "unknown",
-        quant=facts.quant.id if facts.quant else "unknown",
-        engine=facts.engine or "unknown",
-        method="mtp",
-        k=2,
-        concurrency=facts.concurrency,
-        input_tokens=facts.ctx_tokens,
-        output_tokens=facts.output_tokens,
-        metric="output_tok_s",
-        speedup=1.1,
-        covers=True,
-    )
+    known = {name: getattr(facts, name) for name in ("hardware", "model", "quant")}
+    ids = {name: one.id if one else "unknown" for name, one in known.items()}
+    load = {"input_tokens": facts.ctx_tokens, "output_tokens": facts.output_tokens}
+    run = fields("run_id=example method=mtp k=2 metric=output_tok_s speedup=1.1 covers=True")
+    return Evidence(source=source, engine=facts.engine or "unknown",
+                    concurrency=facts.concurrency, **ids, **load, **run)  # fmt: skip

@@ -17,7 +17,7 @@ from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.perf import memory
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB
-from tests.tables import cells
+from tests.tables import cells, fields
 
 FOLDER = m.measurements_dir()
 ROWS = 10830
@@ -221,14 +221,8 @@ def test_bill_within_one_percent(k: int, caching: bool) -> None:
         hardware=knowledge.hardware("h200"), model=LLM, shape=SHAPE, quant=knowledge.quant("fp8")
     )
     plan = Plan(
-        engine="vllm",
-        method="mtp" if k else "none",
-        k=k,
-        engine_version="0.25.1",
-        max_model_len=32_960,
-        memory_fraction=0.9,
-        max_num_seqs=128,
-        max_num_batched_tokens=8192,
-        prefix_caching=caching,
-    )
+        k=k, method="mtp" if k else "none", prefix_caching=caching,
+        **fields("engine=vllm engine_version=0.25.1 max_model_len=32960 memory_fraction=0.9 "
+                 "max_num_seqs=128 max_num_batched_tokens=8192"),
+    )  # fmt: skip
     assert memory.bill(facts, plan).kv_tokens == pytest.approx(POOLS[k, caching][1], rel=0.01)

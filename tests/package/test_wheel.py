@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import words
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 # Any look-up of a name or connection fails: what needs the network would show.
@@ -32,16 +34,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built without a build environment (hatchling comes with the dev tools)."""
     pytest.importorskip("hatchling", reason="no hatchling to build the wheel; .ci/run has it")
     out = tmp_path_factory.mktemp("wheel")
-    call = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(out),
-        str(ROOT),
-    ]
+    call = [sys.executable, *words("-m build --wheel --no-isolation --outdir"), str(out), str(ROOT)]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = out.glob("*.whl")
@@ -141,28 +134,17 @@ def test_the_wheel_is_small(wheel: Path) -> None:
 
 
 def test_a_command_that_needs_a_checkout_says_so(python: Path, tmp_path: Path) -> None:
-    for words in (["train", "--check"], ["data", "check"]):
-        done = advisor(python, tmp_path, *words)
-        assert done.returncode == 2 and "needs a checkout" in done.stderr, words
+    for asked in (["train", "--check"], ["data", "check"]):
+        done = advisor(python, tmp_path, *asked)
+        assert done.returncode == 2 and "needs a checkout" in done.stderr, asked
         assert f"`advisor {words[0]}" in done.stderr
     assert advisor(python, tmp_path, "bench", "--help").returncode == 0
     assert advisor(python, tmp_path, "--help").returncode == 0
 
 
 def test_it_recommends_from_any_folder_and_offline(python: Path, tmp_path: Path) -> None:
-    done = advisor(
-        python,
-        tmp_path,
-        "recommend",
-        "--hw",
-        "gb10",
-        "--concurrency",
-        "16",
-        "--ctx",
-        "2048",
-        "--format",
-        "json",
-    )
+    asked = words("recommend --hw gb10 --concurrency 16 --ctx 2048 --format json")
+    done = advisor(python, tmp_path, *asked)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["decision"] in ("on", "off", "measure")
     assert list(tmp_path.iterdir()) == []  # nothing is written where it runs

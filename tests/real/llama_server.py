@@ -15,17 +15,8 @@ CANARIES = (["--no-such-flag"], ["--draft-max", "8"], ["--spec-type", "mtp"], ["
 
 
 # the value must be a device of this very build, which has none
-DEVICES = frozenset(
-    [
-        "-dev",
-        "--device",
-        "-devd",
-        "--device-draft",
-        "--spec-draft-device",
-        "-mmdev",
-        "--mmproj-device",
-    ]
-)
+DEVICES = {"-dev", "--device", "-devd", "--device-draft", "--spec-draft-device", "-mmdev",
+           "--mmproj-device"}  # fmt: skip
 
 
 def without_devices(arguments: list[str]) -> list[str]:

@@ -15,24 +15,18 @@ from advisor.readers.results.document import Unreadable
 from advisor.readers.results.formats import read_results
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.render.own_runs import ab_text
+from tests.tables import fields
 
 FILES = Path(__file__).parent / "files"
 OFF, ON = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
 
 
 def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRun:
-    fields: dict[str, object] = {
-        "file": "f",
-        "format": "test",
-        "concurrency": 4,
-        "requests": 64,
-        "input_tokens": 1000,
-        "output_tokens": 200,
-        "output_tok_s": speed,
-        "tpot_ms": Latency(mean=tpot),
-        "ttft_ms": Latency(mean=100.0),
-    }
-    return BenchmarkRun.model_validate(fields | more)
+    load = fields(
+        "file=f format=test concurrency=4 requests=64 input_tokens=1000 output_tokens=200"
+    )
+    times = {"tpot_ms": Latency(mean=tpot), "ttft_ms": Latency(mean=100.0)}
+    return BenchmarkRun.model_validate(load | times | {"output_tok_s": speed} | more)
 
 
 def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
