@@ -41,7 +41,8 @@ SECONDS = {
     "test_own_round_trip", "test_metamorphic", "test_bench_run", "test_addresses", "test_compare",
     "test_render_grid", "test_what_if", "test_one_answer", "test_k_ranges", "test_lines",
     "test_physical_bounds", "test_files", "test_published_layouts", "test_layouts", "test_receipts",
-    "test_first_screen", "test_machines", "test_reasons", "test_recommend_consistency",
+    "test_card", "test_train", "test_evaluate", "test_bounds", "test_first_screen", "test_machines",
+    "test_reasons", "test_recommend_consistency",
 }  # fmt: skip
 
 

@@ -127,7 +127,6 @@ def test_a_stated_acceptance_is_an_observation_of_its_own() -> None:
     assert with_it.calibrated < without.calibrated
 
 
-@pytest.mark.slow
 def test_the_fit_finds_a_kernel_that_helps_where_misses_go_together() -> None:
     rows = draw(owners=24)
     kernel = fit_kernel(rows)

@@ -78,7 +78,6 @@ def test_shares_of_decisions() -> None:
     assert made == pytest.approx((0.25, 0.5, 0.5, 0.0, 2 / 6))
 
 
-@pytest.mark.slow
 def test_baselines_do_not_peek() -> None:
     e = dataset.examples(uses=("train",))
     here = e.fold == "seed000"

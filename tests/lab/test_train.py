@@ -13,11 +13,16 @@ from click.testing import CliRunner
 
 from advisor.cli.lab import train as command
 from advisor.domain.paths import models_dir
+from advisor.lab.arrays import Floats
 from advisor.lab.measurements.schema import measurements_dir
-from advisor.lab.training import dataset, fitting, left_out, spread_fit, train
+from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, spread_fit, train
 from advisor.lab.training.acceptance_fit import AcceptanceObservations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import imputation
+from advisor.perf.arrays import MAX_K
+from advisor.perf.constants import Constants
+from advisor.prediction import acceptance as acc
+from advisor.prediction import artefact
 from advisor.prediction.model import Model
 
 
@@ -35,12 +40,10 @@ def small(rows: Examples) -> tuple[Examples, AcceptanceObservations]:
     return e.take(np.flatnonzero(keep)), dataset.observations()
 
 
-@pytest.mark.slow
 def test_artefact_fits_data_facts_and_code() -> None:
     assert train.stale() == []
 
 
-@pytest.mark.slow
 def test_a_change_of_a_fact_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the bandwidth of every card: other predictions, so the probe differs."""
     impute = imputation.impute
@@ -81,7 +84,6 @@ def test_a_worse_model_is_refused() -> None:
     assert any("hidden.median_ape" in reason for reason in train.below_floor(worse))
 
 
-@pytest.mark.slow  # trains
 def test_same_input_same_bytes(small: tuple[Examples, AcceptanceObservations]) -> None:
     e, obs = small
     chords = fitting.slopes(e, obs)
@@ -89,7 +91,6 @@ def test_same_input_same_bytes(small: tuple[Examples, AcceptanceObservations]) -
     assert len(texts) == 1
 
 
-@pytest.mark.slow  # trains
 def test_model_survives_json(small: tuple[Examples, AcceptanceObservations]) -> None:
     e, obs = small
     model = fitting.fit(e, obs, fitting.slopes(e, obs))
@@ -99,7 +100,6 @@ def test_model_survives_json(small: tuple[Examples, AcceptanceObservations]) -> 
     assert b.sd == pytest.approx(a.sd, rel=0.1)
 
 
-@pytest.mark.slow
 def test_left_out_rows_do_not_leak(small: tuple[Examples, AcceptanceObservations]) -> None:
     """What a left-out source measured must not touch its own prediction; its interval only through
     how other folds were missed.
@@ -124,6 +124,47 @@ def test_weights_count_rigs_not_rows(rows: Examples) -> None:
         assert e.weight[e.rig == rig].sum() == pytest.approx(1.0)
     assert len(set(e.fold[e.source == "sudo38"])) > 10
     assert not set(e.use) - {"train"}
+
+
+def test_acceptances_of_a_model_give_that_model_back() -> None:
+    """At every published load, though the fit starts from what heads publish on average."""
+    observations, shipped = dataset.observations(), artefact.load().acceptance
+    at = observations.points.replace(k=observations.k)
+    told = acc.believe(shipped, at, hide=True).tau
+    again = acceptance_fit.fit(observations._replace(log_tau=np.log(told)))
+    miss = np.abs(np.log(acc.believe(again, at, hide=True).tau / told))
+    assert np.median(miss) < 0.003 and miss.max() < 0.02
+    assert again.source_sd < 0.1 < acceptance_fit.fit(observations).source_sd
+
+
+def test_slopes_of_an_acceptance_are_those_of_small_steps() -> None:
+    draw, observations = np.random.default_rng(0), dataset.observations()
+    designs = (acc.common_design(observations.points), acc.position_design(observations.points))
+    common, slopes = (design[:40] for design in designs)
+    beta = draw.normal(0, 0.3, common.shape[1] + slopes.shape[1] + MAX_K)
+    effect, k = draw.normal(0, 0.2, 40), observations.k[:40]
+
+    def at(step: Floats) -> tuple[Floats, Floats]:
+        return acceptance_fit._linearise(beta + step, effect, common, slopes, k)
+
+    steps = 1e-5 * np.eye(len(beta))
+    numeric = np.column_stack([(at(one)[0] - at(-one)[0]) / 2e-5 for one in steps])
+    assert at(0 * beta)[1] == pytest.approx(numeric, abs=1e-8)
+
+
+def test_constants_that_made_the_speeds_are_met() -> None:
+    """One that moved by less than a hundredth stays; a rig that is off by 3 in log moves none."""
+    draw, base = np.random.default_rng(0), Constants()
+    names = ("mfu_gemm", "mfu_attention_wgmma", "rho")
+    slopes, rigs = draw.normal(0, 1, (60, 3)), np.repeat([f"rig{i}" for i in range(6)], 10)
+    true = slopes @ np.array([0.15, -0.1, 0.002])
+
+    def predict(moved: Constants) -> Floats:
+        return slopes @ np.log([getattr(moved, name) / getattr(base, name) for name in names])
+
+    for target in (true, true + 3 * (rigs == "rig5")):
+        made = fitting.move_constants(predict, names, slopes, target, np.full(60, 0.02), rigs)
+        assert made == pytest.approx({"mfu_gemm": 0.15, "mfu_attention_wgmma": -0.1}, abs=0.002)
 
 
 def test_spread_recovers_the_reasons_for_doubt() -> None:
