@@ -1,13 +1,16 @@
 """Whatever stands in the options: an answer, or exit 2 with one sentence; never a traceback."""
 
 import json
+from typing import Any
 
+import click
 from cli_run import run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from advisor.cli.app import COMMANDS
-from advisor.render.forms import FORMS
+from advisor.cli.app import COMMANDS, cli
+from advisor.cli.options import Number
+from tests.cli.test_habits import commands
 from tests.tables import words
 
 SERVERS = ("serve", "mcp")  # they run until they are stopped; tests/cli/serve starts them
@@ -26,32 +29,33 @@ MODEL = st.sampled_from(
     words("qwen3.6-35b-a3b qwen3.6-27b qwen3-next gpt-oss-20b glm-4.5-air unknown-moe")
     + ["qwen3.5-397b-a17b"]
 )
-VALUES = {
+NAMED = {
     "--hw": HARDWARE,
-    "--gpus": st.integers(-2, 2000).map(str),
-    "--tp": st.integers(-2, 20).map(str),
-    "--interconnect": st.sampled_from(["none", "pcie", "nvlink", "roce", "ethernet"]),
     "--model": MODEL,
-    "--quant": st.sampled_from(["fp8", "bf16", "awq-int4", "q4_k_m", "nvfp4", "iq2_m", "mlx-4bit"]),
+    "--quant": st.sampled_from(words("fp8 bf16 awq-int4 q4_k_m nvfp4 iq2_m mlx-4bit")),
     "--engine": st.sampled_from(
         words("vllm sglang llama-server llama.cpp ollama vllm@0.25.1 sglang@0.5.9 ik_llama.cpp")
     ),
     "--engine-version": st.sampled_from(words("0.19.1 0.33.0 0.5.0 b9235 latest 2f6c815dc")),
-    "--concurrency": st.integers(-2, 200_000).map(str),
-    "--ctx": st.integers(-2, 20_000_000).map(str),
-    "--output-tokens": st.integers(-2, 2_000_000).map(str),
-    "--workload": st.sampled_from(["chat", "code", "creative", "random", "voice"]),
-    "--temperature": st.floats(-1, 6).map(str),
-    "--prefix-share": st.floats(-0.5, 1.5).map(str),
     "--acceptance": st.lists(st.floats(-0.2, 1.2), max_size=9).map(
         lambda rates: ",".join(map(str, rates))
     ),
-    "--acceptance-length": st.floats(0, 40).map(str),
-    "--acceptance-k": st.integers(-1, 40).map(str),
-    "--goal": st.sampled_from(["throughput", "tpot", "ttft", "balanced"]),
-    "--max-ttft-ms": st.floats(-1, 1e10).map(str),
-    "--max-tpot-ms": st.floats(-1, 1e10).map(str),
-    "--format": st.sampled_from(["text", *FORMS]),
+}
+
+
+def values_of(kind: Any) -> st.SearchStrategy[str]:
+    """What an option takes: a choice, or a number from below its least to beyond its most."""
+    if isinstance(kind, click.Choice):
+        return st.sampled_from(kind.choices)
+    low, high = kind.low - 1, 1.2 * kind.high
+    drawn = st.integers(int(low), int(high)) if kind.whole else st.floats(low, high)
+    return drawn.map(str)
+
+
+VALUES = NAMED | {
+    one.opts[0]: values_of(one.type)
+    for one in dict(commands(cli))["recommend"].params
+    if isinstance(one.type, click.Choice | Number)
 }
 
 

@@ -14,9 +14,8 @@ import pytest
 from cli_run import run
 from click.testing import CliRunner
 
-from advisor.cli.app import COMMANDS, GROUPS, cli
+from advisor.cli.app import COMMANDS, GROUPS
 from advisor.cli.base import _needs_a_checkout
-from tests.tables import cells, fields
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = str(next((ROOT / "examples/validate-compose").glob("*.y*ml")))
@@ -54,47 +53,9 @@ def test_every_command_has_one_place_in_the_help() -> None:
     assert titles == ["Options", "Decide", "Check", "Measure", "Explore", "Serve", "Maintain"]
 
 
-EVERY = (
-    "hw=gb10 gpus=4 tp=2 pp=2 ep=1 gpus_per_machine=2 interconnect=roce model=m quant=q "
-    "engine=sglang engine_version=0.5.9 method=eagle3 concurrency=16 ctx_tokens=2048 "
-    "output_tokens=1024 workload=code thinking=True temperature=0.5 prefix_share=0.25 "
-    "output_spread=0.75 acceptance_length=2.5 acceptance_k=3 goal=tpot max_ttft_ms=100 "
-    "max_tpot_ms=20 max_num_seqs=8 max_model_len=4096 memory_fraction=0.875 kv_cache_dtype=fp8"
-)
-FLAGS = {"ctx-tokens": "ctx", "memory-fraction": "gpu-memory-utilization"}
-UNTOLD = dict.fromkeys(fields(EVERY)) | fields(
-    "concurrency=1 ctx_tokens=2048 output_tokens=512 workload=mixed prefix_share=0.0 goal=balanced"
-)
-
-
-@pytest.mark.parametrize("command", ["recommend", "compose", "sweep", "compare", "why-not"])
-def test_each_option_is_the_field_of_its_name(command: str) -> None:
-    """Of tokens as 2k and 1k, of names in capitals; what is not told is as a request has it."""
-    told, names = fields(EVERY), ["a", "b"][: {"compare": 2, "why-not": 1}.get(command, 0)]
-    words = ["--acceptance", "0.8,0.5"]
-    given = cells(EVERY) | {"ctx_tokens": "2k", "output_tokens": "1K", "goal": "TPOT"}
-    for name, value in given.items():
-        flag = name.replace("_", "-")
-        words += [f"--{FLAGS.get(flag, flag)}", value][: 1 if name == "thinking" else 2]
-    found = cli.get_command(click.Context(cli), command)
-    assert found is not None
-    made = found.make_context(command, [*names, *words]).params
-    assert {name: made[name] for name in told} == told and made["acceptance"] == (0.8, 0.5)
-    bare = found.make_context(command, names).params
-    assert {name: bare[name] for name in told} == UNTOLD
-
-
 def test_what_needs_a_checkout_takes_any_words_and_says_so() -> None:
     done = CliRunner().invoke(_needs_a_checkout("train"), ["--help", "x", "--seed=3"])
     assert "`advisor train` needs a checkout of the repository: the m" in str(done.exception)
-
-
-def test_each_option_has_a_text_and_only_one_of_a_default_shows_it() -> None:
-    for name, command in commands(cli):
-        for one in command.params:
-            if isinstance(one, click.Option):
-                assert one.help or one.show_default, (name, one.name)
-                assert not one.show_default or one.default is not None, (name, one.name)
 
 
 @pytest.mark.parametrize(

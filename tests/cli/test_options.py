@@ -7,6 +7,7 @@ import click
 
 from advisor.cli.app import cli
 from advisor.cli.options import Number
+from advisor.domain.nouns import Request
 from tests.cli.test_habits import commands
 
 WORKLOADS = "chat|code|math|agent|rag|summarization|creative|mixed|random|reasoning|factual|voice"
@@ -17,13 +18,14 @@ PARTS = {  # whole numbers `from..to`, others `from~to`; ! must be given, + repe
     "question": f"""--hw:text+:hardware --gpus:1..1024 --tp:1..1024 --pp:1..128 --ep:1..1024
         --gpus-per-machine:1..1024 --interconnect:none|pcie|nvlink|nvlink-pairs|roce|ethernet
         --model:text:model --quant:text:quant --engine:text:engine --engine-version:text
-        --method:{METHODS} --concurrency:1..100000=1 --ctx:1..10000000=2048
+        --method:{METHODS} --concurrency:1..100000=1 --ctx>ctx_tokens:1..10000000=2048
         --output-tokens:1..1000000=512 --workload:{WORKLOADS}=mixed --thinking/--no-thinking
         --temperature:0~5 --prefix-share:0~1=0.0 --output-spread:0~0.95 --acceptance:rates
         --acceptance-length:1~32 --acceptance-k:1..31 --goal:throughput|tpot|ttft|balanced=balanced
         --max-ttft-ms:0.001~1e+09 --max-tpot-ms:0.001~1e+09 --max-num-seqs:1..100000
-        --max-model-len:1..10000000 --gpu-memory-utilization:0.05~1 --kv-cache-dtype:text""",
-    "setting": f"""--hw:text+:hardware --gpus:1..1024 --tp:1..1024 --model:text:model
+        --max-model-len:1..10000000 --gpu-memory-utilization>memory_fraction:0.05~1
+        --kv-cache-dtype:text""",
+    "setting": f"""--hw>hardware:text+:hardware --gpus:1..1024 --tp:1..1024 --model:text:model
         --quant:text:quant --engine:text:engine --engine-version:text --method:{METHODS}
         --workload:{WORKLOADS} --k:1..31""",
     "own": "--machine:text --receipts:folder",
@@ -60,7 +62,7 @@ receipt: off:file|folder! on:file runs setting --out:folder=.
 share: name:text! --out:folder=.
 watch: --url:text! --seconds:0.2~3600=30 --metrics:text+ key setting
 serve: --port:0..65535=8765 --host:text=127.0.0.1 --allow-host:text+ --open
-page: --out:folder! --hw:text+ --model:text+ --quant:text+
+page: --out:folder! --hw>hardware:text+ --model:text+ --quant:text+
 predict: --rows:old-file! --out:file!
 train: --check --quick --out:file|folder
 evaluate: --out:file|folder --fast
@@ -96,7 +98,10 @@ def kind_of(kind: Any) -> str:
 
 def written(param: click.Parameter, command: click.Command) -> str:
     """An option or argument as the table has it."""
+    flags = [word.lstrip("-") for word in param.opts]
     text = "/".join([*param.opts, *param.secondary_opts])
+    if param.name in Request.model_fields.keys() - {word.replace("-", "_") for word in flags}:
+        text += f">{param.name}"  # the field of a question that it is
     text += f":{kind_of(param.type)}" * (param.type.name != "boolean")
     repeated = param.nargs == -1 or getattr(param, "multiple", False)
     text += "!" * param.required + "+" * repeated
@@ -114,6 +119,14 @@ def test_each_command_takes_what_the_table_says() -> None:
     for name, command in listed.items():
         wanted = [part for word in ROWS[name].split() for part in PARTS.get(word, word).split()]
         assert sorted(written(param, command) for param in command.params) == sorted(wanted), name
+
+
+def test_tokens_and_choices_are_read_as_people_write_them() -> None:
+    words = "--ctx 2k --output-tokens 1K --goal TPOT --acceptance 0.8,0.5 --method EAGLE3"
+    made = dict(commands(cli))["recommend"].make_context("recommend", words.split()).params
+    given = {"ctx_tokens": 2048, "output_tokens": 1024, "goal": "tpot", "method": "eagle3",
+             "acceptance": (0.8, 0.5)}  # fmt: skip
+    assert {name: made[name] for name in given} == given
 
 
 def test_each_help_is_a_sentence_with_its_default() -> None:

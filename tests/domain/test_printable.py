@@ -24,7 +24,6 @@ from advisor.domain.printable import (
     printable_data,
     printable_lines,
 )
-from advisor.domain.shell import is_utf8, shell_word
 from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_github, report_sarif
 from advisor.render.findings.json_out import report_json
@@ -130,13 +129,6 @@ def test_no_form_of_validate_prints_one(
     _sound(report)
 
 
-@settings(max_examples=30)
-@given(st.lists(TEXT, min_size=3, max_size=3))
-def test_no_format_prints_a_control_of_a_script(values: list[str]) -> None:
-    a, b, c = (value.replace("\n", " ") for value in values)
-    _sound(validate(text=f"# {c}\nvllm serve '{a}' --max-num-sqes={b} {c}\n", name="a.sh"))
-
-
 def _sound(report: Any) -> None:
     assert bad(report_text(report)) == []
     assert bad(report_github(report)) == []
@@ -144,32 +136,6 @@ def _sound(report: Any) -> None:
     for data in (report_json(report), report_sarif(report)):
         assert bad(json_text(data)) == []
         assert _texts_are_fine(data)
-
-
-def test_the_title_of_the_terminal_stays(tmp_path: Path) -> None:
-    path = tmp_path / "a\x1b]0;x\x07.yaml"
-    path.write_text(
-        'model: "m\\e]0;pwned\\aA"\nmax-num-sqes: "\\u202e\\u009b31m"\nmax-num-seqs: 4\n'
-    )
-    for options in ([], ["--format", "json"], ["--format", "sarif"], ["--format", "github"],
-                    ["--diff", "--unsafe-fixes"]):  # fmt: skip
-        done = run("validate", str(path), *options)
-        assert bad(done.out + done.err) == [], options
-
-
-def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> None:
-    for words in (
-        ["validate", "no\x1b[31m.yaml"],
-        ["results", "no\x1b[31m.json"],
-        ["explain", "\x1b[1m"],
-        ["recommend", "--hw", "\x1b[31m\u202e"],
-        ["hardware", "show", "\x9bx"],
-        ["\x1bx"],
-        ["recommend", "--\x1bx"],
-        ["predict", "--rows", "\x1bx", "--out", "y"],
-    ):
-        done = run(*words)
-        assert done.code == 2 and bad(done.out + done.err) == [], words
 
 
 @given(TEXT)
@@ -206,14 +172,3 @@ def test_formulas_of_a_table_come_out_as_words(tmp_path: Path) -> None:
 
 def test_what_a_terminal_obeys_is_an_escape_and_a_tab_stays() -> None:
     assert printable_lines("a\tb\x7fc\x07\r\nd") == "a\tb\\u007fc\\x07\nd"
-
-
-@pytest.mark.parametrize(
-    ("word", "written"),
-    [  # what bash reads of it; half a pair of UTF-16 stands for a byte of a path, or for nothing
-        ("a b", "'a b'"), ("a\x1b'", r"$'a\x1b\''"), ("\udc80\udcff~ ", r"$'\x80\xff~ '"),
-        ("\udc7f", "$'?'"), ("\udfff\udc80", "$'??'"), ("é\x07\\", r"$'\xc3\xa9\x07\\'"),
-    ],
-)  # fmt: skip
-def test_a_word_of_a_shell_is_visible(word: str, written: str) -> None:
-    assert shell_word(word) == written and is_utf8(word) != (r"\ud" in ascii(word))

@@ -84,13 +84,6 @@ def test_a_worse_model_is_refused() -> None:
     assert any("hidden.median_ape" in reason for reason in train.below_floor(worse))
 
 
-def test_same_input_same_bytes(small: tuple[Examples, AcceptanceObservations]) -> None:
-    e, obs = small
-    chords = fitting.slopes(e, obs)
-    texts = {json.dumps(fitting.fit(e, obs, chords).to_dict()) for _ in range(2)}
-    assert len(texts) == 1
-
-
 def test_model_survives_json(small: tuple[Examples, AcceptanceObservations]) -> None:
     e, obs = small
     model = fitting.fit(e, obs, fitting.slopes(e, obs))

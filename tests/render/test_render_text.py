@@ -179,15 +179,6 @@ def test_levels_have_two_digits(value: float, told: str) -> None:
     assert two_digits(value) == told
 
 
-@pytest.mark.parametrize("name", cases.ALL)
-def test_the_lines_are_the_launch_without_its_program(name: str) -> None:
-    advice = cases.ALL[name]()
-    text = flags_text(advice)
-    assert shlex.split(text) == list(advice.launch.argv[2:])
-    assert text.splitlines()[0] == cases.REPOSITORY
-    assert all(line.startswith("--") for line in text.splitlines()[1:])
-
-
 @pytest.mark.parametrize(
     ("engine", "first"), [("sglang", "--model-path x/y"), ("llama-server", "-hf x/y")]
 )

@@ -19,6 +19,7 @@ from advisor.cli.serve import answers, api
 from advisor.cli.serve.question import question_from
 
 ASKED = ("/api/recommend", "/api/launch/compose", "/api/compare", "/api/why-not", "/api/sweep")
+MANY = [",".join(str(512 * n) for n in range(1, last)) for last in (21, 22)]
 MORE = {"/api/compare": "&names=gb10,h100", "/api/why-not": "&what=off",
         "/api/sweep": "&vary=k=1,2"}  # fmt: skip
 
@@ -49,6 +50,8 @@ def test_a_bad_field_has_its_own_name(page: TestClient, path: str, query: str, s
         ("/api/plan", {"hw": "gb10", "classes": []}, "classes: give at least 1, not 0"),
         ("/api/plan", {"hw": "gb10", "classes": [{}] * 99}, "classes: give at most 6, not 99"),
         ("/api/validate", {"text": "vllm x", "gpus": "0"}, "gpus: '0' is not a whole number"),
+        ("/api/validate", {"text": "a" * 500_001}, "text: 'aaaaaaaaaaaaaaaaaaaaaaa ... aaaaaaaaaaaa"
+         "': string should have at most 500000 characters"),
     ],
 )  # fmt: skip
 def test_so_has_one_of_a_body(page: TestClient, path: str, body: Any, said: str) -> None:
@@ -66,6 +69,13 @@ def test_so_has_one_of_a_body(page: TestClient, path: str, body: Any, said: str)
         ("explain/SD999", 404, "unknown rule 'SD999'"),
         ("launch/paper?hw=gb10", 400, "form: 'paper' is none of 'json', 'flags'"),
         ("compare?names=gb10,%20", 400, "names: give at least 2, not 1"),
+        ("compare?names=a,b,c,d", 400, "names: give at most 3, not 4"),
+        (f"sweep?hw=gb10{'&vary=k=1' * 7}", 400, "vary: give at most 6, not 7"),
+        (f"sweep?hw=gb10&vary=concurrency={MANY[0]}&vary=ctx={MANY[1]}", 409,
+         "420 loads are more than the 400 of one request"),
+        (f"recommend?hw={'a' * 201}", 400, "hw: 'aaaaaaaaaaaaaaaaaaaaaaa ... aaaaaaaaaaaa': string "
+         "should have at most 200 characters"),
+        (f"recommend?hw={'a' * 200}", 404, "unknown hardware"),
         ("sweep?hw=gb10", 400, "the field 'vary' is missing"),
         ("why-not?hw=gb10&what=%3F", 400, "what: '?' does not fit: on, off"),
         ("recommend?hw=gb10&gpus=2&tp=4", 409, "tp 4 needs at least as many GPUs: gpus is 2"),

@@ -89,28 +89,6 @@ def test_bodies_are_bounded_whether_their_length_is_told_or_not(page: TestClient
         assert (got.status_code, got.headers["content-type"]) == (414, kind_of)
 
 
-MANY = [",".join(str(512 * n) for n in range(1, last)) for last in (21, 22)]
-
-
-@pytest.mark.parametrize(
-    ("address", "text", "said"),
-    [
-        ("/api/compare?hw=gb10&names=a,b,c,d", "", "names: give at most 3, not 4"),
-        ("/api/compare?hw=gb10&names=gb10", "", "names: give at least 2, not 1"),
-        (f"/api/recommend?hw={'a' * 201}", "", "string should have at most 200 characters"),
-        (f"/api/recommend?hw={'a' * 200}", "", "unknown hardware"),
-        ("/api/validate", "a" * 500_001, "string should have at most 500000 characters"),
-        ("/api/validate", "a" * 500_000, "no launch of vLLM"),
-        (f"/api/sweep?hw=gb10&vary=concurrency={MANY[0]}&vary=ctx={MANY[1]}", "",
-         "420 loads are more than the 400 of one request"),
-        ("/api/sweep?hw=gb10" + "&vary=k=1" * 7, "", "vary: give at most 6, not 7"),
-    ],
-)  # fmt: skip
-def test_what_is_asked_for_is_bounded(page: TestClient, address: str, text: str, said: str) -> None:
-    got = page.post(address, json={"text": text}) if text else page.get(address)
-    assert got.status_code in (400, 404, 409) and said in got.json()["error"]
-
-
 def test_a_form_has_a_bounded_number_of_files_and_fields(page: TestClient) -> None:
     many = [("off", (f"{n}.json", b"{}")) for n in range(25)]
     got = page.post("/api/results", files=many)
