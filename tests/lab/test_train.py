@@ -19,11 +19,9 @@ from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, spr
 from advisor.lab.training.acceptance_fit import AcceptanceObservations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import imputation
-from advisor.perf.arrays import MAX_K
 from advisor.perf.constants import Constants
 from advisor.prediction import acceptance as acc
 from advisor.prediction import artefact
-from advisor.prediction.model import Model
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +82,6 @@ def test_a_worse_model_is_refused() -> None:
     assert any("hidden.median_ape" in reason for reason in train.below_floor(worse))
 
 
-def test_model_survives_json(small: tuple[Examples, AcceptanceObservations]) -> None:
-    e, obs = small
-    model = fitting.fit(e, obs, fitting.slopes(e, obs))
-    again = Model.from_dict(json.loads(json.dumps(model.to_dict())))
-    a, b = model.raw(e.points), again.raw(e.points)
-    assert b.mean == pytest.approx(a.mean, abs=0.01)
-    assert b.sd == pytest.approx(a.sd, rel=0.1)
-
-
 def test_left_out_rows_do_not_leak(small: tuple[Examples, AcceptanceObservations]) -> None:
     """What a left-out source measured must not touch its own prediction; its interval only through
     how other folds were missed.
@@ -128,21 +117,6 @@ def test_acceptances_of_a_model_give_that_model_back() -> None:
     miss = np.abs(np.log(acc.believe(again, at, hide=True).tau / told))
     assert np.median(miss) < 0.003 and miss.max() < 0.02
     assert again.source_sd < 0.1 < acceptance_fit.fit(observations).source_sd
-
-
-def test_slopes_of_an_acceptance_are_those_of_small_steps() -> None:
-    draw, observations = np.random.default_rng(0), dataset.observations()
-    designs = (acc.common_design(observations.points), acc.position_design(observations.points))
-    common, slopes = (design[:40] for design in designs)
-    beta = draw.normal(0, 0.3, common.shape[1] + slopes.shape[1] + MAX_K)
-    effect, k = draw.normal(0, 0.2, 40), observations.k[:40]
-
-    def at(step: Floats) -> tuple[Floats, Floats]:
-        return acceptance_fit._linearise(beta + step, effect, common, slopes, k)
-
-    steps = 1e-5 * np.eye(len(beta))
-    numeric = np.column_stack([(at(one)[0] - at(-one)[0]) / 2e-5 for one in steps])
-    assert at(0 * beta)[1] == pytest.approx(numeric, abs=1e-8)
 
 
 def test_constants_that_made_the_speeds_are_met() -> None:

@@ -228,9 +228,9 @@ def numbers(folder: Path, room: Room) -> list[Number]:
 
 
 def is_noticed(
-    folder: Path, tests: Sequence[str], doubled: Sequence[Number] = (), mutant: str = ""
+    folder: Path, tests: Sequence[str], doubled: Number | None = None, mutant: str = ""
 ) -> bool:
-    """Whether one of these tests fails while these numbers are doubled, or with one of mutmut's
+    """Whether one of these tests fails while this number is doubled, or with one of mutmut's
     mutants, in a process of its own: what runs at import runs anew.
     """
     words = ["timeout", "900", sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:xdist"]
@@ -238,21 +238,13 @@ def is_noticed(
     place = folder / "mutants" if mutant else folder
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(place)}
     env |= {"MUTANT_UNDER_TEST": mutant} if mutant else {}
-    before = {one.path: one.path.read_bytes() for one in doubled}
-    for one in sorted(doubled, reverse=True):  # the last of a line first: the others stay in place
-        one.double()
+    before = doubled.path.read_bytes() if doubled else b""
+    if doubled:
+        doubled.double()
     code = subprocess.run(words, cwd=place, capture_output=True, env=env, check=False).returncode
-    for path, text in before.items():
-        path.write_bytes(text)
+    if doubled:
+        doubled.path.write_bytes(before)
     return bool(tests) and code not in (0, 5)  # 5: all of them are slow
-
-
-def find_living(folder: Path, doubled: list[Number], tests: Sequence[str]) -> list[Number]:
-    """Those that none of these tests notices: all at once, each half alone where a test fails."""
-    if not doubled or not is_noticed(folder, tests, doubled):
-        return doubled
-    parts = (doubled[::2], doubled[1::2]) if len(doubled) > 1 else ()
-    return [one for part in parts for one in find_living(folder, part, tests)]
 
 
 def find_tests(folder: Path, path: Path) -> list[str]:
@@ -268,9 +260,10 @@ def living_numbers(folder: Path, room: Room, sample: int, seed: int) -> tuple[in
     """How many numbers of the room were doubled, and those that no test noticed."""
     listed, every = numbers(folder, room), test_files(room)
     chosen = random.Random(seed).sample(listed, min(sample, len(listed)))
-    pairs = [(one, find_tests(folder, one.path)) for one in chosen]
-    near = [one for one, tests in pairs if not (tests and is_noticed(folder, tests, [one]))]
-    alive = find_living(folder, near, every)
+    alive = chosen
+    for near in (True, False):  # the tests that run the module, then all
+        pairs = [(one, find_tests(folder, one.path) if near else every) for one in alive]
+        alive = [one for one, tests in pairs if not is_noticed(folder, tests, one)]
     if chosen and not alive and is_noticed(folder, every):
         raise LookupError(f"{room.tests}: a test fails in a copy where nothing is changed")
     return len(chosen), [str(one) for one in alive]

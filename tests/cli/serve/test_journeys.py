@@ -18,8 +18,6 @@ from cli.serve.browser import WIDTHS, Visit, browser, require, serve
 from cli.serve.client import argv
 from cli_run import run
 
-from tests.tables import cells
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -128,31 +126,6 @@ def test_02_choose_hardware_and_reload(visit: Visit) -> None:
     assert (headline(visit), request_fields(visit)) == (said, where)
     assert page.get_by_label("Model", exact=True).input_value() == "qwen3.6-27b"
     visit.check("02-chosen")
-
-
-def test_03_type_a_load(visit: Visit) -> None:
-    page = visit.open(SPARK)
-    box = page.get_by_label("Requests", exact=True)
-    box.fill("64")
-    page.locator(".setting", has_text="64 requests").wait_for()
-    visit.settle()
-    assert request_fields(visit)["concurrency"] == "64"
-    gain = api(visit, "hw=gb10&concurrency=64")["estimate"]["output_tok_s"]["speedup"]["p50"]
-    assert f"{gain:.2f}×" in page.locator(".metric").first.inner_text()
-    assert page.evaluate("document.activeElement.name") == "concurrency"
-    visit.check("03-load")
-
-
-def test_04_another_goal_and_more_options(visit: Visit) -> None:
-    page = visit.open(SPARK)
-    page.get_by_label("Goal").select_option("ttft")
-    page.locator(".setting", has_text="ttft").wait_for()
-    page.get_by_label("Engine", exact=True).select_option("sglang")
-    page.locator(".setting", has_text="sglang").wait_for()
-    visit.settle()
-    assert request_fields(visit) == cells("hw=gb10 concurrency=16 goal=ttft engine=sglang")
-    assert "sglang" in page.locator("#launch-text").inner_text()
-    visit.check("04-options")
 
 
 def test_05_a_question_that_cannot_be_answered(visit: Visit) -> None:
