@@ -8,7 +8,7 @@ docs/page-tasks.md is the table of what was counted; with ADVISOR_WRITE_TASKS=1 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +55,13 @@ class Hand:
         self.clicks += 1
         return field
 
-    def enter(self, label: str, text: str, pasted: bool = False) -> None:
+    def enter(self, label: str, text: str) -> None:
+        self.paste(label, text)
+        self.keys += len(text) - 1
+
+    def paste(self, label: str, text: str) -> None:
         self.field(label).fill(text)
-        self.keys += 1 if pasted else len(text)
+        self.keys += 1
         self.visit.settle()
 
     def choose(self, label: str, value: str) -> None:
@@ -65,8 +69,9 @@ class Hand:
         self.clicks += 1
         self.visit.settle()
 
-    def press(self, target: Locator) -> None:
+    def press(self, target: Locator | str) -> None:
         """Scroll to what is clicked, and click it."""
+        target = self.page.locator(target).first if isinstance(target, str) else target
         self.look(target)
         target.click()
         self.clicks += 1
@@ -74,6 +79,17 @@ class Hand:
 
     def link(self, name: str) -> None:
         self.press(self.page.get_by_role("link", name=name).first)
+
+    def button(self, name: str) -> None:
+        self.press(self.page.get_by_role("button", name=name))
+
+    def wait(self, words: str) -> None:
+        self.page.locator(".setting", has_text=words).wait_for()
+
+    def upload(self, label: str, name: str) -> None:
+        box = self.page.get_by_label(label, exact=name == "on").first
+        box.set_input_files(FILES / f"vllm-serve-{name}.json")
+        self.clicks += 2  # the button, and the file in the window that it opens
 
     def look(self, target: Locator, most: float = 60) -> None:
         """Scroll until the first lines of it are in the window."""
@@ -92,101 +108,54 @@ class Hand:
             place = place.filter(has_text=word)
         self.look(place.first)
 
-
-def two_cards(hand: Hand) -> None:
-    hand.enter("Hardware", "2x 3090")
-    hand.choose("Quantisation", "awq-int4")
-    hand.enter("Requests", "4")
-    hand.page.locator(".setting", has_text="4 requests").wait_for()
-    hand.see("#launch-text", "vllm serve")
-    hand.press(hand.page.locator("#launch .copy").first)
-    assert hand.scroll == 0  # the command is in the first window
-    cards = hand.page.locator("#answer article .card").all()
-    tops = [place["y"] for place in (one.bounding_box() for one in cards) if place]
-    assert len(tops) <= 6 and (hand.visit.width == "phone" or tops[2] < 800), tops
-
-
-def spark(hand: Hand) -> None:
-    hand.link("DGX Spark")
-    hand.enter("Requests", "16")
-    hand.page.locator(".setting", has_text="16 requests").wait_for()
-    hand.see(".verdict h1", "MTP")
-
-
-def engines(hand: Hand) -> None:
-    hand.enter("Hardware", "h100")
-    hand.link("Compare with sglang")
-    hand.see("#sides-h")
-
-
-def my_file(hand: Hand) -> None:
-    hand.link("Check")
-    hand.enter("Configuration", COMPOSE, pasted=True)
-    hand.press(hand.page.get_by_role("button", name="Check"))
-    hand.see("#result .finding")
-
-
-def users(hand: Hand) -> None:
-    hand.link("How many within 50 ms?")
-    hand.see(".verdict", "50 ms met", "users")
-
-
-def objective(hand: Hand) -> None:
-    hand.enter("Max TPOT", "5")
-    hand.see(".verdict", "5 ms missed")
-
-
-def why_not(hand: Hand) -> None:
-    hand.link("Why not k = 4?")
-    hand.see("#doubt-h")
-
-
-def price(hand: Hand) -> None:
-    hand.enter("Price an hour", "3")
-    hand.see(".verdict", "A million output tokens")
-
-
-def results(hand: Hand) -> None:
-    hand.link("Results")
-    for label, name in (("Without speculation", "off"), ("With speculation", "on")):
-        box = hand.page.get_by_label(label, exact=name == "on").first
-        box.set_input_files(FILES / f"vllm-serve-{name}.json")
-        hand.clicks += 2  # the button, and the file in the window that it opens
-    hand.press(hand.page.get_by_role("button", name="Read"))
-    hand.see("#ab-h")
-
-
-def workloads(hand: Hand) -> None:
-    hand.link("Several workloads?")
-    hand.press(hand.page.get_by_role("button", name="Plan"))
-    hand.see("#plan-h")
-
-
-def unknown_card(hand: Hand) -> None:
-    hand.enter("Hardware", "rtx 9999")
-    hand.see("#answer [role=alert]", "rtx 9999", "your-hardware")
-
-
-def share(hand: Hand) -> None:
-    hand.press(hand.page.get_by_role("button", name="Copy the link"))
-    hand.see("button:has-text('Copied')")
+    def is_in_the_first_window(self) -> None:
+        assert self.scroll == 0
+        cards = self.page.locator("#answer article .card").all()
+        tops = [place["y"] for place in (one.bounding_box() for one in cards) if place]
+        assert len(tops) <= 6 and (self.visit.width == "phone" or tops[2] < 800), tops
 
 
 H100 = "/?hw=h100&concurrency=16"
-TASKS: dict[str, tuple[str, Callable[[Hand], None], str]] = {
-    "2 x 3090, AWQ, 4 people: copy the launch": ("/", two_cards, "6 controls, 3 hidden; 1,248 px"),
-    "DGX Spark, 16 users": ("/", spark, "1 click, 1 field"),
-    "SGLang or vLLM on an H100": ("/", engines, "another tab, all typed again"),
-    "is my compose file fine": (H100, my_file, "a paste, 1 click"),
-    "how many users within 50 ms": (H100, users, "not possible"),
-    "TPOT at most 5 ms": (H100, objective, "a hidden field; the verdict hid that it fails"),
-    "why not k = 4": (H100, why_not, "another tab, its second field, the right button"),
-    "price of a million tokens": (H100, price, "only in a comparison of two names"),
-    "my two benchmark files": (H100, results, "2 files, 1 click"),
-    "two workloads": (H100, workloads, "YAML"),
-    "a card that is not listed": ("/", unknown_card, "a dead end"),
-    "share it with a colleague": (H100, share, "copy the address"),
-}
+# from a page: the steps, each with its words; what it took before
+TASKS: dict[str, tuple[str, list[tuple[str, ...]], str]] = {
+    "2 x 3090, AWQ, 4 people: copy the launch": (
+        "/", [("enter", "Hardware", "2x 3090"), ("choose", "Quantisation", "awq-int4"),
+              ("enter", "Requests", "4"), ("wait", "4 requests"),
+              ("see", "#launch-text", "vllm serve"), ("press", "#launch .copy"),
+              ("is_in_the_first_window",)], "6 controls, 3 hidden; 1,248 px"),
+    "DGX Spark, 16 users": (
+        "/", [("link", "DGX Spark"), ("enter", "Requests", "16"), ("wait", "16 requests"),
+              ("see", ".verdict h1", "MTP")], "1 click, 1 field"),
+    "SGLang or vLLM on an H100": (
+        "/", [("enter", "Hardware", "h100"), ("link", "Compare with sglang"), ("see", "#sides-h")],
+        "another tab, all typed again"),
+    "is my compose file fine": (
+        H100, [("link", "Check"), ("paste", "Configuration", COMPOSE), ("button", "Check"),
+               ("see", "#result .finding")], "a paste, 1 click"),
+    "how many users within 50 ms": (
+        H100, [("link", "How many within 50 ms?"), ("see", ".verdict", "50 ms met", "users")],
+        "not possible"),
+    "TPOT at most 5 ms": (
+        H100, [("enter", "Max TPOT", "5"), ("see", ".verdict", "5 ms missed")],
+        "a hidden field; the verdict hid that it fails"),
+    "why not k = 4": (H100, [("link", "Why not k = 4?"), ("see", "#doubt-h")],
+                      "another tab, its second field, the right button"),
+    "price of a million tokens": (
+        H100, [("enter", "Price an hour", "3"), ("see", ".verdict", "A million output tokens")],
+        "only in a comparison of two names"),
+    "my two benchmark files": (
+        H100, [("link", "Results"), ("upload", "Without speculation", "off"),
+               ("upload", "With speculation", "on"), ("button", "Read"), ("see", "#ab-h")],
+        "2 files, 1 click"),
+    "two workloads": (
+        H100, [("link", "Several workloads?"), ("button", "Plan"), ("see", "#plan-h")], "YAML"),
+    "a card that is not listed": (
+        "/", [("enter", "Hardware", "rtx 9999"),
+              ("see", "#answer [role=alert]", "rtx 9999", "your-hardware")], "a dead end"),
+    "share it with a colleague": (
+        H100, [("button", "Copy the link"), ("see", "button:has-text('Copied')")],
+        "copy the address"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -200,13 +169,14 @@ def test_what_twelve_tasks_take(world: tuple[Browser, str]) -> None:
     made, address = world
     counted: dict[str, list[Hand]] = {}
     for width, (wide, high) in WIDTHS.items():
-        for name, (path, task, _) in TASKS.items():
+        for name, (path, steps, _) in TASKS.items():
             context = made.new_context(
                 viewport={"width": wide, "height": high}, permissions=["clipboard-write"]
             )
             context.set_default_timeout(120_000)
             hand = Hand(Visit(context, address, width), path)
-            task(hand)
+            for step, *told in steps:
+                getattr(hand, step)(*told)
             assert not hand.visit.complaints and not hand.visit.strangers, name
             counted.setdefault(name, []).append(hand)
             context.close()
