@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import resource
 import sys
-import threading
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -16,7 +15,6 @@ from advisor.cli.app import COMMANDS as HOMES
 from advisor.cli.app import main
 from advisor.domain.files import (
     lines_safely,
-    open_safely,
     read_bytes_safely,
     read_text_safely,
     read_yaml_safely,
@@ -106,14 +104,6 @@ def test_a_line_without_end_is_refused() -> None:
         list(lines_safely(stream, "x"))
 
 
-def test_the_stream_is_closed(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text("a")
-    with open_safely(path) as stream:
-        assert stream.read() == b"a"
-    assert stream.closed
-
-
 COMMANDS = (
     ["validate", "FILE"], ["hardware", "validate", "FILE"], ["models", "validate", "FILE"],
     ["results", "FILE"], ["ab", "FILE", "FILE"], ["calibrate", "FILE"],
@@ -188,18 +178,6 @@ def test_no_command_hangs_crashes_or_eats_memory(
     said = printed.read_text().strip()
     assert "Traceback" not in said and ended == 2, said[-500:]
     assert said and ("\n" not in said or "Usage" in said or command[0] == "data"), said
-
-
-def test_a_writer_of_a_named_pipe_is_not_waited_for(pipe: Path) -> None:
-    ended = threading.Event()
-
-    def read() -> None:
-        with pytest.raises(AdvisorError):
-            read_bytes_safely(pipe, 10)
-        ended.set()
-
-    threading.Thread(target=read, daemon=True).start()
-    assert ended.wait(60)
 
 
 TEXT = '{\n"generated": "by us",\n"a": 1,\n"b": [2]\n}\n'

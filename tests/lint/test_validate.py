@@ -272,10 +272,6 @@ def test_fix_applies_safe_fixes_once(tmp_path: Path) -> None:
     assert status(run(str(path), "--diff")) == 0
 
 
-def test_fix_on_standard_input_prints_the_text() -> None:
-    assert run("--fix", "-", text=BARE).stdout == BARE.replace("-fa --jinja", "-fa on --jinja")
-
-
 def test_the_hook_file_calls_a_command_that_is_there() -> None:
     import yaml
 

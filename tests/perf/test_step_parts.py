@@ -553,23 +553,26 @@ def test_products_take_the_longer_of_reading_and_computing(
     assert rates.overlap(p, np.zeros(1), np.zeros(1)) < 1e-20
 
 
-@pytest.mark.parametrize(("quant", "peak"), [("bf16", 989e12), ("fp8", 1979e12)])
-def test_each_weight_takes_two_operations_a_token(quant: str, peak: float) -> None:
-    """NVIDIA's dense peaks of an H100 SXM, half of which is reached; 8.03e9 parameters, of which
-    the embedding (128,256 x 4,096) is looked up. Reading them takes no time here.
-    """
-    p = point({"model": "llama-3.1-8b", "quant": quant, "hardware": "h100-sxm"})
-    dense, _ = few(p, constants(eta_bw=1e30, mfu_gemm_wgmma=0.5, mfu_gemm=0.5), 4096)
-    weights = 8.03e9 - 128_256 * 4096
-    assert dense == pytest.approx(2 * 4096 * weights / (0.5 * peak), rel=0.01)
+LLAMA_8B = 8.03e9 - 128_256 * 4096  # its embedding is looked up
 
 
-def test_each_chosen_expert_takes_two_operations_a_weight_and_token() -> None:
-    """Qwen3-30B-A3B's config.json: 48 layers, 8 experts a token, each 3 x 2,048 x 768."""
-    p = point({"model": "qwen3-30b-a3b", "quant": "bf16", "hardware": "h100-sxm"})
-    _, experts = few(p, constants(eta_bw=1e30, mfu_prefill=0.15), 4096)
-    chosen = 48 * 8 * 3 * 2048 * 768
-    assert experts == pytest.approx(2 * 4096 * chosen / (0.15 * 989e12), rel=0.01)
+@pytest.mark.parametrize(
+    ("model", "quant", "part", "weights", "rate"),
+    [
+        ("llama-3.1-8b", "bf16", 0, LLAMA_8B, 0.5 * 989e12),
+        ("llama-3.1-8b", "fp8", 0, LLAMA_8B, 0.5 * 1979e12),
+        # config.json: 48 layers, 8 experts a token, each 3 x 2,048 x 768
+        ("qwen3-30b-a3b", "bf16", 1, 48 * 8 * 3 * 2048 * 768, 0.15 * 989e12),
+    ],
+)
+def test_each_weight_takes_two_operations_a_token(
+    model: str, quant: str, part: int, weights: float, rate: float
+) -> None:
+    """NVIDIA's dense peaks of an H100 SXM, half of which is reached, and 15 % by experts."""
+    p = point({"model": model, "quant": quant, "hardware": "h100-sxm"})
+    free = {"eta_bw": 1e30} if part == 0 else {"mfu_prefill": 0.15}
+    seconds = few(p, constants(mfu_gemm_wgmma=0.5, mfu_gemm=0.5, **free), 4096)[part]
+    assert seconds == pytest.approx(2 * 4096 * weights / rate, rel=0.01)
 
 
 def test_192_tokens_of_an_8b_cost_what_64_do_on_hopper() -> None:

@@ -10,7 +10,6 @@ import pytest
 from advisor.cli.recommend import render_form
 from advisor.domain.nouns import Advice, Interval, LaunchText, Reason, Source
 from advisor.lint.validate import validate
-from advisor.render.deploy.serving import flags_text
 from advisor.render.findings.text import report_text
 from advisor.render.layout import Paper, number, option_units, pack_command, pack_launch
 from advisor.render.text import (
@@ -177,15 +176,6 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
 )  # fmt: skip
 def test_levels_have_two_digits(value: float, told: str) -> None:
     assert two_digits(value) == told
-
-
-@pytest.mark.parametrize(
-    ("engine", "first"), [("sglang", "--model-path x/y"), ("llama-server", "-hf x/y")]
-)
-def test_each_engine_has_its_program(engine: str, first: str) -> None:
-    plan = cases.plan(engine=engine, engine_version=None, model="x/y")
-    advice = cases.on(plan=plan)
-    assert flags_text(advice).startswith(first)
 
 
 def test_the_environment_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None:

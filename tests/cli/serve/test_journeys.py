@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from cli.serve.browser import WIDTHS, Visit, browser, require, serve
+from cli.serve.browser import WIDTHS, Visit
 from cli.serve.client import argv
 from cli_run import run
 
@@ -27,13 +27,6 @@ PRICE = ".more summary:has-text('price')"
 NARROW = {"320": (320, 640)}  # WCAG 1.4.10: 1280 px at 400 %
 SPARK = "/?hw=gb10&concurrency=16"
 BAD = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --num-speculative-tokens 2 --enforce-eager"
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[tuple[Browser, str]]:
-    require()
-    with serve() as address, browser() as made:
-        yield made, address
 
 
 @pytest.fixture(params=sorted(WIDTHS))
@@ -69,16 +62,6 @@ def headline(visit: Visit) -> str:
 def api(visit: Visit, query: str) -> Any:
     with urlopen(f"{visit.address}/api/recommend?{query}", timeout=300) as got:
         return json.load(got)
-
-
-def test_01_from_the_start_to_an_answer(visit: Visit) -> None:
-    page = visit.open("/")
-    visit.check("01-start")
-    page.get_by_role("link", name="DGX Spark").click()
-    page.locator("#answer .verdict").wait_for()
-    page.locator("svg.chart:visible").first.wait_for()
-    assert request_fields(visit) == {"hw": "gb10", "concurrency": "4"}
-    visit.check("01-answer")
 
 
 def test_the_question_goes_along_and_comes_back(visit: Visit) -> None:
@@ -251,24 +234,11 @@ def test_11_two_benchmark_files(visit: Visit) -> None:
     page.locator("#ab-h").wait_for()
     assert "2 runs" in page.locator("#result").inner_text()
     visit.check("11-verdict")
-    page.get_by_label("Without speculation").set_input_files(
-        {"name": "x.json", "mimeType": "application/json", "buffer": b"{}"}
-    )
-    page.get_by_role("button", name="Read").click()
-    page.get_by_role("alert").wait_for()
-    visit.check("11-refused")
-
-
-def test_12_from_a_finding_to_its_rule(visit: Visit) -> None:
-    page = visit.open(SPARK)
-    page.locator("a.rule").first.click()
-    page.get_by_role("heading", level=1).wait_for()
-    assert "/rules/SD" in page.url
-    visit.check("12-rule")
 
 
 def test_13_by_keyboard_alone(visit: Visit) -> None:
     page = visit.open("/")
+    visit.check("13-start")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
@@ -397,10 +367,6 @@ def test_21_several_workloads(visit: Visit) -> None:
     assert page.locator("#plan-h").inner_text() == said
     link = page.get_by_role("link", name="Answer", exact=True).get_attribute("href") or ""
     assert "hw=" not in link or "name_1" not in link
-    page.get_by_label("Hardware", exact=True).fill("gb11")
-    page.get_by_role("button", name="Plan").click()
-    page.get_by_role("alert").wait_for()
-    visit.check("21-refused")
 
 
 def test_22_choices_side_by_side(visit: Visit) -> None:
@@ -422,11 +388,6 @@ def test_22_choices_side_by_side(visit: Visit) -> None:
     page.keyboard.press("Enter")
     page.locator("#doubt-h").wait_for()
     visit.check("22-why-not")
-    page.get_by_label("This", exact=True).fill("gb10")
-    page.get_by_label("with this", exact=True).fill("vllm")
-    page.get_by_role("button", name="Compare").click()
-    page.get_by_role("alert").wait_for()
-    visit.check("22-refused")
 
 
 def test_23_change_the_launch(visit: Visit) -> None:

@@ -8,12 +8,11 @@ docs/page-tasks.md is the table of what was counted; with ADVISOR_WRITE_TASKS=1 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cli.serve.browser import WIDTHS, Visit, browser, require, serve
+from cli.serve.browser import WIDTHS, Visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
@@ -156,13 +155,6 @@ TASKS: dict[str, tuple[str, list[tuple[str, ...]], str]] = {
         H100, [("button", "Copy the link"), ("see", "button:has-text('Copied')")],
         "copy the address"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[tuple[Browser, str]]:
-    require()
-    with serve() as address, browser() as made:
-        yield made, address
 
 
 def test_what_twelve_tasks_take(world: tuple[Browser, str]) -> None:

@@ -114,35 +114,6 @@ def wait_for_lines(path: Path, lines: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow  # waits for a real client
-def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    go, folder = tmp_path / "go", tmp_path / "ab"
-    words = ["bench", "run", str(folder), "--arm", "off", "--concurrency", "2", "--ctx", "32"]
-    words += ["--output-tokens", "30", "--requests", "14", "--seeds", "1", "--warmup", "1"]
-    with serve(**QUICK, after=6, until=go) as url:  # a warm-up and five
-        words += ["--url", url]
-        code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
-        child = subprocess.Popen(
-            [sys.executable, "-c", code, *words],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        path = folder / "off-seed1.jsonl"
-        wait_for_lines(path, 6)
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        assert path.read_text().count('"i"') == 5
-        path.write_text(
-            path.read_text() + '{"i": 13, "start_s": 0.'
-        )  # what a kill in the middle of a write leaves
-        go.touch()
-        again = CliRunner().invoke(cli, words)
-        assert again.exit_code == 0, again.output
-    run = read_results(path)[0]
-    assert run.requests == 14 and run.failed == 0
-    assert path.read_text().count('"i"') == 14
-
-
 @pytest.fixture
 def quick_to_lose_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A minute of silence is over at once where the server says that it stalls, and nowhere else:
@@ -186,21 +157,6 @@ def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
     assert "requests are kept in off-seed1.jsonl" in said
     run = read_results(tmp_path / "off-seed1.jsonl")[0]
     assert run.requests and 1 <= run.requests <= 6
-
-
-def test_another_load_is_not_mixed_into_a_file(tmp_path: Path) -> None:
-    with serve(**QUICK) as url:
-        assert bench(tmp_path, url, "off")[0] == 0
-        status, said = bench(tmp_path, url, "off", "--concurrency", "2")
-    assert status != 0 and "concurrency" in said and "another run" in said
-
-
-def test_nothing_at_the_address_is_one_sentence(tmp_path: Path) -> None:
-    status, said = bench(tmp_path, "http://127.0.0.1:9", "off")
-    assert status != 0 and "no server answers at http://127.0.0.1:9" in said
-    assert not list(tmp_path.iterdir())
-    status, said = bench(tmp_path, "ftp://x", "off")
-    assert "is no address of a server" in said
 
 
 @pytest.mark.slow  # starts four servers

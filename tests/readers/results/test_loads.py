@@ -52,8 +52,8 @@ def test_a_conversation_that_broke_off_begins_anew(tmp_path: Path) -> None:
     rows = measure(tmp_path, 6, {}, turns=3)
     path = tmp_path / "off-seed1.jsonl"
     kept = [json.loads(line) for line in path.read_text().splitlines()]
-    rest = [row for row in kept if row.get("i") not in (1, 2)]  # as a kill after its first turn
-    path.write_text("".join(json.dumps(row) + "\n" for row in rest))
+    rest = [row for row in kept if row.get("i") not in (1, 2)]  # as a kill in its third turn
+    path.write_text("".join(json.dumps(row) + "\n" for row in rest) + '{"i": 2, "start_s": 0.')
     again = measure(tmp_path, 6, {}, turns=3)
     assert sorted(row.i for row in again[4:]) == [0, 1, 2] and len(rows) == 6
     assert read_results(path)[0].requests == 6, "a turn that was asked twice counts once"
