@@ -96,7 +96,7 @@ def kind_of(kind: Any) -> str:
     return str(kind.name)
 
 
-def written(param: click.Parameter, command: click.Command) -> str:
+def option_text(param: click.Parameter, command: click.Command) -> str:
     """An option or argument as the table has it."""
     flags = [word.lstrip("-") for word in param.opts]
     text = "/".join([*param.opts, *param.secondary_opts])
@@ -118,7 +118,9 @@ def test_each_command_takes_what_the_table_says() -> None:
     assert listed.keys() == ROWS.keys()
     for name, command in listed.items():
         wanted = [part for word in ROWS[name].split() for part in PARTS.get(word, word).split()]
-        assert sorted(written(param, command) for param in command.params) == sorted(wanted), name
+        assert sorted(option_text(param, command) for param in command.params) == sorted(wanted), (
+            name
+        )
 
 
 def test_tokens_and_choices_are_read_as_people_write_them() -> None:

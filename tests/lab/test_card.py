@@ -37,24 +37,24 @@ def few() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def found(few: None) -> Evaluation:
+def evaluation(few: None) -> Evaluation:
     with train.single_thread():
         return evaluate.evaluate()
 
 
 @pytest.fixture(scope="module")
-def rows(found: Evaluation) -> pd.DataFrame:
+def rows(evaluation: Evaluation) -> pd.DataFrame:
     """Those that the card scores."""
-    columns = {name: getattr(found.examples, name) for name in EXAMPLES}
-    table = pd.DataFrame(columns | {name: getattr(found.shipped, name) for name in LEFT_OUT})
+    columns = {name: getattr(evaluation.examples, name) for name in EXAMPLES}
+    table = pd.DataFrame(columns | {name: getattr(evaluation.shipped, name) for name in LEFT_OUT})
     return table[table.primary & (table.metric != "ttft")]
 
 
 @pytest.fixture(scope="module")
-def tables(found: Evaluation) -> Tables:
+def tables(evaluation: Evaluation) -> Tables:
     """The lines of the card's tables, by the first name of each, the first of a name."""
-    text = evaluate.card(found, calibrated.rows_of(found.examples, found.shipped))
-    assert f"chance of a gain. {len(found.examples)} measured pairs (9" in text
+    text = evaluate.card(evaluation, calibrated.rows_of(evaluation.examples, evaluation.shipped))
+    assert f"chance of a gain. {len(evaluation.examples)} measured pairs (9" in text
     parts = ([line.strip("| ").split(" | ") for line in part.splitlines() if line[:1] == "|"]
              for part in reversed(text.split("\n\n")))  # fmt: skip
     return {lines[0][0] or lines[0][1]: lines[2:] for lines in parts if len(lines) > 2}
@@ -83,7 +83,7 @@ def test_each_source_has_its_own_line(rows: pd.DataFrame, tables: Tables) -> Non
 
 @pytest.mark.parametrize(("side", "tail", "goal"), [("known", "", 6), ("unknown", "_hidden", 10)])
 def test_targets_are_means_over_sources(
-    rows: pd.DataFrame, tables: Tables, found: Evaluation, side: str, tail: str, goal: float
+    rows: pd.DataFrame, tables: Tables, evaluation: Evaluation, side: str, tail: str, goal: float
 ) -> None:
     lines = {line[0]: line[1:] for line in tables["quantity"]}
     own = rows[rows.acceptance_known if side == "known" else ~rows.forced]
@@ -97,7 +97,7 @@ def test_targets_are_means_over_sources(
     for name, share in shares.items():
         assert lines[f"{name}{end}"][1].startswith(f"{100 * share:.1f} (")
     assert lines[f"median APE{end}"][2] == ("yes" if middle <= goal / 100 else "no")
-    told = targets.summary(found).splitlines()
+    told = targets.summary(evaluation).splitlines()
     assert len(told) == len(lines) and {line[:3] for line in told} == {"met", "NOT", "   "}
 
 
