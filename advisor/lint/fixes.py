@@ -105,7 +105,8 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     line = text.rfind("\n", 0, edit.start) + 1
     if item := _ITEM_BEFORE.search(text[line : edit.start]):
         return _list_item(text, edit, line, item)
-    if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
+    around = text[max(0, edit.start - 200) : edit.start]
+    if flow := _FLOW_BEFORE.search(around) or _FLOW_BARE.search(around):
         return _flow_item(text, edit, flow.group("quote"))
     edit = place_edit(edit, *with_quotes(text, edit.start, edit.end), edit.text)
     return edit if edit.text else _word(text, edit, line)
@@ -165,15 +166,14 @@ def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
 
 
 def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
-    """`["--flag", "value"]`."""
-    start, end = edit.start - 1, _after_quote(text, edit.end)
+    """`["--flag", "value"]`, or `[--flag, value]`."""
+    start, end = edit.start - len(quote), _after_quote(text, edit.end)
     if edit.text:
         words = ", ".join(f"{quote}{word}{quote}" for word in shlex.split(edit.text))
         return place_edit(edit, start, end, words)
     after = re.match(r"[ \t\r\n]*,[ \t]*", text[end:])
     if after and text[end + after.end() : end + after.end() + 1] in ("\n", "\r"):
-        while text[start - 1 : start] in (" ", "\t"):
-            start -= 1
+        start = len(text[:start].rstrip(" \t"))
     if after:
         return place_edit(edit, start, end + after.end())
     before = re.search(r",[ \t\r\n]*$", text[:start])

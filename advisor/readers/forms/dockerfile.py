@@ -11,6 +11,8 @@ from advisor.readers.syntax.mapped import Mapped, joined_lines, literal, synthet
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 
+_IN_JSON = lazy_re(r'"((?:[^"\\]|\\.)*)"')
+_CHARACTER = lazy_re(r"\\u[0-9a-fA-F]{4}|\\?.", re.S)
 _LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD|EXPOSE|HEALTHCHECK)[ \t]+(.*)$", re.I | re.S)
 
 _HERE = lazy_re(
@@ -97,14 +99,12 @@ def _command(value: Mapped, word: str, reading: Reading) -> list[Mapped]:
 
 
 def _locate(items: list[str], value: Mapped) -> list[Mapped]:
-    words: list[Mapped] = []
-    done = 0
-    for item in items:
-        found = value.text.find('"' + item + '"', done)
-        words.append(
-            value.part(found + 1, found + 1 + len(item))
-            if found >= 0
-            else synthetic(item, value.first())
-        )
-        done = found + len(item) + 2 if found >= 0 else done
+    """Where each text of the list stands; an escaped character is where its backslash is."""
+    words = []
+    for item, text in zip(items, _IN_JSON.finditer(value.text), strict=True):
+        inside = value.part(*text.span(1))
+        pos = [inside.pos[mark.start()] for mark in _CHARACTER.finditer(text[1])]
+        if text[1] != item:  # with escapes
+            inside = Mapped(item, pos) if len(pos) == len(item) else synthetic(item, value.first())
+        words.append(inside)
     return words

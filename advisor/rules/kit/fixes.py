@@ -7,6 +7,7 @@ engine or release shares is never safe.
 
 import re
 import shlex
+from itertools import pairwise
 
 from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Span
@@ -158,7 +159,8 @@ def json_add_fix(case: Case, found: Flag | None, key: str, value: str, what: str
 
 def json_drop_fix(case: Case, found: Flag | None, key: str, what: str) -> Fix:
     """Take a key away that is not the only one."""
-    place = _in_json(found, rf'(\s*,\s*"{re.escape(key)}"\s*:\s*{_PLAIN}){_END}')
+    pair = rf'"{re.escape(key)}"\s*:\s*{_PLAIN.replace("(", "(?:", 1)}'
+    place = _in_json(found, rf"(\s*,\s*{pair}){_END}") or _in_json(found, rf"({pair}\s*,\s*)")
     return _json_text(case, found, place, "", what)
 
 
@@ -178,12 +180,13 @@ def _in_json(found: Flag | None, pattern: str) -> Span | None:
         return None
     start, end = matches[0].span(1)
     if found.places:
-        if found.value[start : start + 1] == '"':
+        if found.value[start : start + 1] == '"' == found.value[end - 1]:
             start, end = start + 1, end - 1  # the file has quotes of its own, or none
-        places = found.places[start:end]
-        if not places or places[0] < 0 or places[-1] - places[0] != len(places) - 1:
-            return None
-        return at(places[0], len(places))
+        places, length = found.places[start : end + 1], end - start
+        if length and places[0] >= 0 and places[length - 1] == places[0] + length - 1:
+            return at(places[0], length)
+        apart = length and all(0 <= one < other for one, other in pairwise(places))  # by escapes
+        return at(places[0], places[-1] - places[0]) if apart else None
     place = found.value_span
     if place is None or found.origin == "python" or place.end - place.start != len(found.value):
         return None
@@ -225,9 +228,16 @@ def caching_off_fix(case: Case, what: str) -> Fix:
     name, given = "--no-enable-prefix-caching", case.flag("--enable-prefix-caching")
     if given is None:
         return add_fix(case, case.spec_flag(), name, None, what)
-    if given.origin == "cli" and given.value is None and "=" not in given.raw:
+    return switch_fix(case, given, name, what)
+
+
+def switch_fix(case: Case, given: Flag, name: str, what: str) -> Fix:
+    """Turn a switch that is there: `name` is its form that says so."""
+    if given.origin == "cli" and "=" not in given.raw:
         return rename_fix(case, given, name, what)
-    return set_fix(case, given, "False", what) if given.origin == "python" else Fix(text=what)
+    if given.origin == "python":
+        return set_fix(case, given, str(not name.startswith("--no-")), what)
+    return Fix(text=what)
 
 
 def k_fix(case: Case, k: int, what: str) -> Fix:
