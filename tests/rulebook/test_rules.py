@@ -23,9 +23,9 @@ from advisor.domain.nouns import (
     Severity,
     UnknownFact,
 )
-from advisor.knowledge.rule_data import table
 from advisor.rules import all_rules, build, check, decisive_findings, get_rule, registry
 from advisor.rules.kit.flags import CATALOGUED
+from advisor.rules.kit.relations import spell_out
 from advisor.rules.registry import Rule, parse_doc, rule
 from tests.tables import spread
 
@@ -46,7 +46,7 @@ def test_declaration(declared: Rule) -> None:
 def test_a_relation_names_options_that_exist() -> None:
     for engine in CATALOGUED:
         known = engines.get(engine).catalogue
-        for row in table("relations")[engine]:
+        for row in spell_out(engine):
             for name in re.findall(r"--[a-z][\w-]*", " ".join(row["if"])):
                 assert getattr(known.find(name), "name", "") == name, row
 

@@ -224,7 +224,8 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
         name, negated = target
         here = reader.catalogue.option(name, reader.version)
         option = here or reader.catalogue.option(name)
-        alone = option is not None and option.takes_value is False
+        spoken = (var.value or "").lower() in ("yes", "no")  # words that it does not read
+        alone = option is not None and option.takes_value is False and not spoken
         value = switch_value(var.value, negated) if alone else var.value
         flags.append(Flag(
             name=name, raw=var.name, value=value, known=here is not None and not here.removed,

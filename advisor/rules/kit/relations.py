@@ -1,19 +1,20 @@
 """Settings of one launch that do not go together: the rows of knowledge/rules/relations.json.
 
-All conditions of a row's `if` hold, the first of an option that is given: "--a" (given, and not
-off), "no --a" (given nowhere, or off), "--a = x|y*" or "--a != x|y*" (its value is one of these, or
+Each text of a row's `if` is a relation: conditions between " & ", all of which hold, and behind
+" -> " what helps ("drop --a", "set --a x", or words) where no key of the row does. "since 0.5.18"
+and "until 0.5.20" name releases; a condition is "--a" (given, and not off; the first one's option
+is), "no --a" (given nowhere, or off), "--a = x|y*" or "--a != x|y*" (its value is one of these, or
 none), "--a < --b*4" (whole numbers; also > >= == and %: the right one does not divide the left),
 "--a <> --b" (texts), or one "or" another. An option that is not given has its parser's default.
-"--a.key" is a key of its JSON, NAME a variable of the environment, other words are WORDS of
-the case. `text` or `says` tell what is wrong, with the value of {--a}; `set`, `drop`, `swap` and
-`fix` what helps.
+"--a.key" is a key of its JSON, NAME a variable of the environment, other words are WORDS of the
+case. `text` or `says` tell what is wrong, with the value of {--a}.
 """
 
 import json
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from itertools import takewhile
@@ -22,15 +23,18 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.case import capability, integer
+from advisor.rules.kit.case import capability, compute_arch, integer
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
+    env_var,
     is_release_pinned,
     joint_fix,
     json_drop_fix,
     json_fix,
     set_fix,
+    span_fix,
+    switch_fix,
 )
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.json_text import CLASSES, problem
@@ -55,6 +59,7 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "weights": lambda case: case.facts.quant and case.facts.quant.id,
     "vendor": lambda case: case.facts.hardware and case.facts.hardware.vendor,
     "capability": capability,
+    "chip": lambda case: compute_arch(case) or "unknown",
     "hardware": lambda case: case.hardware_name,
     "method": lambda case: case.plan.method,
     "(k+1)": lambda case: case.plan.k and case.plan.k + 1,  # tokens of a request in a step
@@ -65,6 +70,7 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "cached": lambda case: str(prefix_caching_on(case)),  # the release's default with it
     "devices": lambda case: len((case.value("--device") or "").split(",")),
 }
+_KEY = lazy_re(r"(since|until|drop|set) (.*)")
 _OPTION = lazy_re(r"(?:--[\w-]+)?")
 _NAMED = lazy_re(r"\{([^{}]*)\}")
 
@@ -73,10 +79,22 @@ _NAMED = lazy_re(r"\{([^{}]*)\}")
 def rows_of(key: str) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
     """The rows of an engine or a rule by the options of their first condition."""
     found: defaultdict[str, tuple[Mapping[str, Any], ...]] = defaultdict(tuple)
-    for row in table("relations")[key]:
+    for row in spell_out(key):
         for one in row["if"][0].split(" or "):
             found[_OPTION.match(one)[0]] += (row,)  # type: ignore[index]  # it matches always
     return found
+
+
+def spell_out(key: str) -> Iterator[dict[str, Any]]:
+    """Each relation of an engine or a rule, with a list of conditions, and what helps as a key."""
+    for row in table("relations")[key]:
+        for text in row["if"]:
+            conditions, _, helps = text.partition(" -> ")
+            words = [*conditions.split(" & "), helps]
+            keys = {found[1]: found[2] for one in words if (found := _KEY.fullmatch(one))}
+            says = {"fix": helps} if helps and not _KEY.match(helps) else {}
+            asked = [one for one in words[:-1] if not _KEY.match(one)]
+            yield {**row, **says, **keys, "if": asked}
 
 
 def relate(case: Case, key: str) -> Hits:
@@ -123,7 +141,7 @@ def look_up(case: Case, name: str) -> str | None:
     """What a word of a condition stands for: "" where it is not given, None where that is open."""
     if name[0] != "-":
         word = WORDS[name](case) if name in WORDS else case.launch.env_value(name)
-        return str(word) if word else None
+        return str(word) if word else "" if name.isupper() else None  # a variable is set, or not
     flag, (head, _, key) = case.flag(name), name.partition(".")
     if flag is not None:
         return None if flag.unresolved else flag.value or "true"
@@ -153,7 +171,10 @@ def read(case: Case, name: str) -> str | None:
 def measure(case: Case, words: str) -> int | None:
     """A product of numbers and of options' values; None where one is not known."""
     texts = (one if one.isdigit() else read(case, one) for one in words.split("*"))
-    numbers = [number for text in texts if (number := integer(text)) is not None]
+    lists = ([*map(integer, (text or "").split())] for text in texts)  # the largest of several
+    numbers = [
+        max(filter(None, found), default=0) for found in lists if found and None not in found
+    ]
     return math.prod(numbers) if len(numbers) == words.count("*") + 1 else None
 
 
@@ -196,21 +217,31 @@ def propose(case: Case, row: Mapping[str, Any], condition: str, given: list[Flag
     """What the row says, else what the last of its conditions asks for."""
     (name, sign, wanted), said = parts(condition), row.get("fix")
     if "set" in row:
-        return put(case, given[0], row["set"][0], row["set"][1], said)
+        option, _, value = row["set"].partition(" ")
+        return put(case, given[0], option, value, said)
     if "drop" in row or (not sign and said is None):
         last = max(given, key=lambda one: (one.line, one.column)).name
         gone = row.get("drop") or (name if "." in name else last)
-        return drop(case, gone, said or f"Take {gone} away, or the other.", "safe" in row)
+        said = said or f"Take {gone.replace(' ', ' and ')} away, or the other."
+        names = [one for one in gone.split() if look_up(case, one)] or [gone]
+        fixes = [drop(case, one, said, "safe" in row) for one in names]
+        return joint_fix(said, *fixes, safe=all(fix.safe for fix in fixes))
     if sign in SIGNS and (said is None or "swap" in row):
-        left, right = measure(case, name) or 0, measure(case, wanted) or 1
+        left, right = measure(case, name) or 0, measure(case, wanted) or 0
         if "swap" in row:
             pairs = ((name, str(right)), (wanted, str(left)))
             return joint_fix(said or "", *(put(case, given[0], *pair, said) for pair in pairs))
         if sign == "%" and "multiple" not in row:  # of at most so many ranks
             fits = max(one for one in range(1, min(right, 4096) + 1) if left % one == 0)
             return put(case, given[0], wanted, str(fits), None)
-        whole = left - left % right or right
-        return put(case, given[0], name, str(whole if sign == "%" else right), None)
+        own = [one for one in name.split("*") if case.flag(one) is not None]
+        usual = own and catalogue(case).default(own[0], catalogued_version(case))
+        if len(own) == 1 and (sign == "==" or (sign in "<>" and right in (0, integer(str(usual))))):
+            return drop(case, own[0], f"Take {own[0]} away, or change the other.", False)
+        whole = left - left % right or right if sign == "%" else right - (sign == ">=")
+        if "*" not in name or len(own) == 1:
+            return put(case, given[0], (own or [name])[0], str(whole), None)
+        said = f"Lower one of {name.replace('*', ' and ')}."
     option = catalogue(case).find(name, catalogued_version(case))
     said = said or (f"Add {name}." if sign == "no" else "Leave one of them out, or change it.")
     switch = sign == "no" and option is not None and option.type == "flag"
@@ -223,15 +254,18 @@ def put(case: Case, beside: Flag, name: str, value: str, what: str | None) -> Fi
     text = read(case, value) or value if value.startswith("--") else value
     what = what or f"Use {text} for {name}, or change the other."
     if key and flag is None:
-        return json_fix(
-            case, case.flag(head), key, text if text.isdigit() else json.dumps(text), what
-        )
+        word = text if text.isdigit() or text in ("true", "false") else json.dumps(text)
+        return json_fix(case, case.flag(head), key, word, what)
+    if flag is not None and text == "true":
+        return switch_fix(case, flag, flag.name, what)
     return set_fix(case, flag, text, what) if flag else add_fix(case, beside, name, text, what)
 
 
 def drop(case: Case, name: str, what: str, safe: bool) -> Fix:
-    """Take an option away, or a key of its JSON."""
+    """Take an option away, a key of its JSON, or a variable of the environment."""
     head, _, key = name.partition(".")
+    if (var := env_var(case, name)) is not None:
+        return span_fix(case, var.span, "", what)
     if key and case.flag(name) is None and (case.value(head) or "").count(":") > 1:
         return json_drop_fix(case, case.flag(head), key, what)
     return drop_fix(

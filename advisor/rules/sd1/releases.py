@@ -11,6 +11,7 @@ from advisor.rules.kit.fixes import (
     is_release_pinned,
     is_shared,
     joint_fix,
+    rename_env_fix,
     rename_fix,
     span_fix,
 )
@@ -35,17 +36,20 @@ def removed_flag(case: Case) -> Hits:
     Sources: the engines' own parsers, catalogued by release; ggml-org/llama.cpp#22397;
         ai-dynamo/dynamo#8693
     """
+    known, version = catalogue(case), catalogued_version(case) or catalogue(case).newest
     for given in case.launch.flags:
-        removal = find_removal(case, given)
-        if removal is None or given.origin == "env" or is_after_build(case, removal.version):
+        removal, option = find_removal(case, given), known.option(given.name, version)
+        # the variable of a removed option is not read, but for those at which the server stops
+        read = given.origin != "env" or (option is not None and option.env == given.raw)
+        if removal is None or not read or is_after_build(case, removal.version):
             continue
         if option_at_release(case, given) == "removed":
             later = f"{version_name(removal.version)} and later" if removal.version else ""
             names = given.raw, "--" + given.raw.replace("_", "-")
-            known = any(name.startswith("-") and name in removal.message for name in names)
+            named = any(name.startswith("-") and name in removal.message for name in names)
             gone = is_gone_everywhere(case, given)
             yield Hit(
-                removal.message if known else f"{given.raw}: {removal.message}",
+                removal.message if named else f"{given.raw}: {removal.message}",
                 flag=given,
                 severity="info" if case.launch.fork and not gone else None,
                 fix=successor_fix(case, given),
@@ -63,6 +67,8 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     known, version, name = catalogue(case), catalogued_version(case), lookup_spelling(found)
     tables, what = table("compatibility"), f"instead of {found.raw}."
     use, pinned = known.successor(name, version), version is not None and is_release_pinned(case)
+    if use and found.origin == "env" and (heir := known.find(use, version)) and heir.env:
+        return rename_env_fix(case, found.raw, heir.env, f"Use {heir.env} {what}")
     before = (known.notes.get("removed_before") or {}).get(name)
     if use is None or (before and not before.get("same_value")):
         if use is not None and case.launch.flag(use) is None:

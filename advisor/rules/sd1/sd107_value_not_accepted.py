@@ -15,10 +15,6 @@ from advisor.rules.kit.numbers import beyond, likely_number, limits, outside, ta
 from advisor.rules.kit.values import OPEN, allowed_values, matches_choice, nearest, slip
 
 _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
-_NO_PORT = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)*")
-_SPLIT_OTHERWISE = lazy_re(r"\d+(?:\.\d+)?(?:\s*[:;]\s*\d+(?:\.\d+)?)+")
-_WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
-_WORD = lazy_re(r"[\w./~-]+")
 # the default of an option that takes a number, as llama.cpp's help gives it: "0.10, 0.0 = disabled"
 _NUMBER = lazy_re(r"-?\d+(?:\.\d+)?(?=[,;]|$)")
 # read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
@@ -26,9 +22,12 @@ COUNTS = (
     *("--ctx-size", "--parallel", "--batch-size", "--ubatch-size", "--predict"),
     *("--threads", "--port", "--spec-draft-n-max", "--spec-draft-n-min"),
 )
-DEVICES = ("--device", "--spec-draft-device")
-DEVICE_NAMES = {"cuda": "CUDA", "rocm": "ROCm", "hip": "ROCm", "vulkan": "Vulkan", "sycl": "SYCL"}
-_TORCH = lazy_re(r"(?i)\b(cuda|rocm|hip|vulkan|sycl):(\d+)\b")
+# texts that an option cannot read, and what each is meant for
+FORMS = {
+    name: row
+    for names, row in table("compatibility")["value_forms"].items()
+    for name in names.split()
+}
 SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")  # SD314
 # numbers with a fraction, read with std::stof
 SAMPLING = (
@@ -36,7 +35,6 @@ SAMPLING = (
     *("--presence-penalty", "--frequency-penalty"),
 )
 SECONDS = ("--timeout", "--sleep-idle-seconds")
-TEMPLATES = tuple(table("compatibility")["chat_templates"]["value"].split())
 TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
@@ -55,9 +53,10 @@ def value_not_accepted(case: Case) -> Hits:
         if flag.value is None or flag.unresolved or not flag.known or flag.name in LISTS:
             continue
         option = known.find(lookup_spelling(flag), version)
-        if option is None or not option.takes_value or "." in flag.name:
+        if option is None or "." in flag.name:
             continue
-        for judge in (wrong_form, wrong_number, off_the_list):
+        switch = option.takes_value is False
+        for judge in (wrong_switch,) if switch else (wrong_form, wrong_number, off_the_list):
             if (hit := judge(case, flag, option)) is not None:
                 yield hit
                 break
@@ -69,66 +68,41 @@ def wrong(flag: Flag, takes: str, fix: Fix | str, *, value: str = "") -> Hit:
     return Hit(text, flag=flag, fix=fix, slip=True)
 
 
-def wrong_form(case: Case, flag: Flag, option: Option) -> Hit | None:
-    """Return a hit where a text lacks the form that the option reads."""
-    value, gguf = (flag.value or "").strip(), is_gguf(case)
-    if flag.name == "--host" and (address := _WITH_PORT.fullmatch(flag.value or "")):
-        bare = address[1] or address[2]
-        what = f"Write {bare}, and the port with --port." if address[1] else f"Write {bare}."
-        kind = "without a port" if address[1] else "without http://"
-        return wrong(flag, f"an address {kind}", set_fix(case, flag, bare, what))
-    if flag.name == "--dist-init-addr" and _NO_PORT.fullmatch(value):
-        what = f"Write {value}:PORT, the same on each node."
-        return wrong(flag, "an address with a port", what, value=value)
-    if flag.name == "--tensor-split" and _SPLIT_OTHERWISE.fullmatch(value):
-        meant = re.sub(r"\s*[:;]\s*|\s+", ",", value)
-        return Hit(
-            f"{flag.raw} takes numbers with commas between them: '{value}' is read up to the "
-            "first sign, and all layers go to one device",
-            flag=flag,
-            severity="warning",
-            fix=set_fix(case, flag, meant, f"Write {meant}."),
-            slip=True,
-        )
-    if flag.name in DEVICES and gguf and _TORCH.search(value):
-        meant = _TORCH.sub(lambda one: DEVICE_NAMES[one[1].lower()] + one[2], value)
-        return wrong(flag, "names such as CUDA0", set_fix(case, flag, meant, f"Write {meant}."))
-    if flag.name == "--override-tensor" and any("=" not in one for one in value.split(",")):
-        what = "Write =CPU behind it, or another buffer."
-        return wrong(flag, "PATTERN=BUFFER", set_fix(case, flag, f"{value}=CPU", what))
-    if flag.name == "--chat-template" and gguf:
-        return template(flag, value)
-    if flag.name == "--lora-modules" and case.plan.engine == "vllm" and flag.origin == "cli":
-        return adapters(case, flag)
-    return None
-
-
-def template(flag: Flag, value: str) -> Hit | None:
-    """Return a hit where a word is no template of llama.cpp's own: it becomes the whole prompt."""
-    if not _WORD.fullmatch(value) or value in TEMPLATES:
+def wrong_switch(case: Case, flag: Flag, option: Option) -> Hit | None:
+    """Return a hit where a variable gives a switch a word that llama.cpp does not read."""
+    if flag.origin != "env" or flag.value == "false":
         return None
+    text = f"{flag.raw} takes on, true and 1, or off, false and 0; '{flag.value}' is none of them"
+    meant = "false" if flag.value == "no" else "true"
+    # a switch that has no off form is only left off
+    weight: Severity | None = None if "--no-" in " ".join(option.flags) else "warning"
     return Hit(
-        f"{flag.raw} takes the text of a template or the name of one that is built in, not "
-        f"'{value}'; llama.cpp has none of that name",
+        text,
         flag=flag,
-        severity="warning",
-        fix="Leave it out: the model brings its own; a file is given with --chat-template-file.",
+        severity=weight,
+        fix=set_fix(case, flag, meant, f"Write {meant}."),
         slip=True,
     )
 
 
-def adapters(case: Case, flag: Flag) -> Hit | None:
-    """Return a hit where an adapter is no NAME=PATH; vLLM takes JSON objects too."""
-    words = (flag.value or "").split()
-    bad = [word for word in words if "=" not in word]
-    if "{" in (flag.value or "") or not bad:
+def wrong_form(case: Case, flag: Flag, option: Option) -> Hit | None:
+    """Return a hit where a text lacks the form that the option reads."""
+    value, row = (flag.value or "").strip(), FORMS.get(flag.name, {})
+    engine = "llama-server" if is_gguf(case) else case.plan.engine
+    fits = row.get("engine", engine) == engine and (flag.origin == "cli" or not option.many)
+    forms = (form for form in row.get("value", ()) if fits and re.fullmatch(form["bad"], value))
+    if (form := next(forms, None)) is None:
         return None
-    meant = [re.sub(r"^([\w.-]+):(?=[/.~\w])", r"\1=", word) for word in words]
-    what = "Write each as NAME=PATH."
-    fix = Fix(text=what)
-    if all("=" in word for word in meant):
-        fix = span_fix(case, flag.span, f"{flag.raw} {' '.join(meant)}", what)
-    return wrong(flag, "NAME=PATH", fix, value=bad[0])
+    meant = value
+    for pattern, text in form.get("mend", ()):
+        meant = re.sub(pattern, text, meant)
+    what = form.get("fix", "Write {}.").replace("{}", meant)
+    place = flag.value_span  # between the quotes of JSON may stand signs of the file's
+    plain = '"' not in value or (place and place.end - place.start == len(value))
+    mended = plain and meant != value and not re.fullmatch(form["bad"], meant)
+    says = form.get("says", f"takes {form.get('takes')}, not '{{}}'").replace("{}", value)
+    fix = set_fix(case, flag, meant, what) if mended else what
+    return Hit(f"{flag.raw} {says}", flag=flag, severity=form.get("severity"), fix=fix, slip=True)
 
 
 def wrong_number(case: Case, flag: Flag, option: Option) -> Hit | None:

@@ -3,7 +3,6 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.domain.patterns import lazy_re
-from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
@@ -24,6 +23,7 @@ KEYS = {
         *("presence_penalty", "frequency_penalty", "do_sample", "eos_token_id", "stop_strings"),
     ),
     "--limit-mm-per-prompt": ("image", "video", "audio"),
+    "--limit-mm-data-per-request": ("image", "video", "audio"),  # SGLang refuses another
 }
 # what each key of an object takes
 TYPES = {"--limit-mm-per-prompt": "int | dict", "--limit-mm-data-per-request": "int"}
@@ -119,7 +119,7 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Hits:
     fields = known.json_fields(config, catalogued_version(case))
     for key, value in given.items():
         if key in fields:
-            yield from words(case, found, known, config, key, value)
+            yield from words(case, found, config, key, value)
         elif fields:
             ever = known.json_field(config, key, None) is not None
             yield unknown_key(case, found, name, key, given, fields, ever=ever, sole=True)
@@ -176,16 +176,17 @@ def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Hits:
             yield Hit(
                 f"{name} has no key '{key}'; the nearest is '{near}'",
                 flag=found,
-                severity="warning",
+                severity=None if name == "--limit-mm-data-per-request" else "warning",
                 fix=json_rename_fix(case, found, key, near, f"Use '{near}'."),
                 everywhere=True,
             )
 
 
-def words(case: Case, found: Flag, known: Catalogue, config: str, key: str, value: Any) -> Hits:
+def words(case: Case, found: Flag, config: str, key: str, value: Any, where: str = "") -> Hits:
     """A word that is on the list of no release that has the key."""
+    known = catalogue(case)
     row = known.json_field(config, key, catalogued_version(case)) or {}
-    yield from check_type(case, found, key, row, value)
+    yield from check_type(case, found, key, row, value, where)
     # names that vLLM's factory registers; a module or an image of one's own brings others
     other = key == "kv_connector" and isinstance(value, str) and value not in CONNECTORS
     if other and nearest(value, CONNECTORS) and "module_path" not in (found.value or ""):
@@ -196,4 +197,15 @@ def words(case: Case, found: Flag, known: Catalogue, config: str, key: str, valu
     if not choices or not isinstance(value, str) or "." in value or value.isdigit():
         return
     if value.lower() not in {choice.lower() for choice in choices}:
-        yield not_a_choice(case, found, key, value, choices)
+        rows = (known.json_field(config, key, version) or {} for version in known.versions)
+        ever = (str(one).lower() for row in rows for one in row.get("choices") or ())
+        yield not_a_choice(
+            case,
+            found,
+            key,
+            value,
+            choices,
+            where=where,
+            versions=f"the newest catalogued release ({known.newest})",
+            everywhere=value.lower() not in ever,
+        )

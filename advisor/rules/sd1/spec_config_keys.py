@@ -7,14 +7,13 @@ from advisor.rules.kit.fixes import json_rename_fix
 from advisor.rules.kit.flags import (
     catalogue,
     catalogued_version,
-    spec_choices,
     spec_config,
     spec_keys,
 )
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.relations import relate
-from advisor.rules.kit.values import nearest, not_a_choice, slip
-from advisor.rules.sd1.sd131_json_option import check_type
+from advisor.rules.kit.values import nearest, slip
+from advisor.rules.sd1.sd131_json_option import words
 
 WHAT = (
     """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
@@ -36,7 +35,6 @@ OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of v
 # "method" is SD111's; the sampling methods changed their words between releases
 SAMPLING = ("rejection_sample_method", "draft_sample_method")
 JUDGED_ELSEWHERE = ("method", "num_speculative_tokens", *SAMPLING)
-KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 
 
 @rule("SD109", "error", "vllm")
@@ -135,33 +133,9 @@ def spec_config_value(case: Case) -> Hits:
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     place, data = spec_keys(case)
-    if place is None:
-        return
     for key, value in data.items():
-        if key not in JUDGED_ELSEWHERE and key not in KEYS:
-            row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case))
-            yield from check_type(case, place, key, row or {}, value, " in --speculative-config")
-    yield from relate(case, "SD132")
-    for key in KEYS:
-        given, choices = data.get(key), spec_choices(case, key)
-        listed = {choice.lower() for choice in choices}
-        if isinstance(given, str) and choices and given.lower() not in listed:
-            yield not_a_choice(
-                case,
-                place,
-                key,
-                given,
-                choices,
-                where=" in --speculative-config",
-                versions=f"the newest catalogued release ({catalogue(case).newest})",
-                everywhere=given.lower() not in ever(case, key),
+        if place is not None and key not in JUDGED_ELSEWHERE:
+            yield from words(
+                case, place, "SpeculativeConfig", key, value, " in --speculative-config"
             )
-
-
-def ever(case: Case, key: str) -> frozenset[str]:
-    """What any catalogued release takes, in lower case."""
-    known = catalogue(case)
-    rows = [known.json_field("SpeculativeConfig", key, version) for version in known.versions]
-    return frozenset(
-        str(choice).lower() for row in rows if row for choice in row.get("choices") or ()
-    )
+    yield from relate(case, "SD132")

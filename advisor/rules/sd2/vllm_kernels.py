@@ -2,8 +2,7 @@
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import compute_arch, fp8_kv, model_text
-from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
+from advisor.rules.kit.fixes import add_fix, span_fix
 from advisor.rules.kit.relations import relate
 
 CHUNKED = "--enable-chunked-prefill"
@@ -31,14 +30,7 @@ def fp8_e5m2_refused(case: Case) -> Hits:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --kv-cache-dtype fp8_e5m2
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --kv-cache-dtype fp8_e4m3
     """
-    checkpoint = "fp8" in model_text(case).lower() or case.plan.quantization == "fp8"
-    triton = (case.plan.attention_backend or "").upper() == "TRITON_ATTN"
-    if case.plan.kv_cache_dtype == "fp8_e5m2" and (checkpoint or triton):
-        yield Hit(
-            "fp8_e5m2 KV is refused "
-            + ("with an FP8 checkpoint" if checkpoint else "by TRITON_ATTN"),
-            fix=set_fix(case, KV, "fp8_e4m3", f"Use {KV} fp8_e4m3 (fp8)."),
-        )
+    return relate(case, "SD223")
 
 
 @rule("SD224", "error", "vllm", defect="vllm-flashinfer-fp8kv-sm120", unsure="silent", at=BACKEND)
@@ -50,15 +42,7 @@ def flashinfer_fp8kv_sm120(case: Case) -> Hits:
         --attention-backend FLASHINFER
     Good (version=0.27.1): with TRITON_ATTN for FLASHINFER
     """
-    arch = compute_arch(case)
-    four = "nvfp4" in model_text(case).lower() and (arch or "sm_120").startswith("sm_120")
-    if four and fp8_kv(case) and (case.plan.attention_backend or "").upper() == "FLASHINFER":
-        yield Hit(
-            "FlashInfer attention with fp8 KV and NVFP4 weights faults on sm_120"
-            + ("" if arch else " (give --hw to know whether this machine is one)"),
-            severity=None if arch else "warning",
-            fix=set_fix(case, BACKEND, "TRITON_ATTN", f"Use {BACKEND} TRITON_ATTN."),
-        )
+    return relate(case, "SD224")
 
 
 @rule("SD278", "error", "vllm")
@@ -97,10 +81,7 @@ def gb10_deepgemm(case: Case) -> Hits:
     Bad (version=0.24.0, hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.25.1, hw=gb10): the same
     """
-    hw, name = case.facts.hardware, "VLLM_USE_DEEP_GEMM"
-    left_on = "fp8" in model_text(case).lower() and case.launch.env_value(name) != "0"
-    if left_on and hw and hw.id == "gb10":
-        yield Hit(f"{name}=0 is needed for FP8 on a GB10", flag=name, fix=f"Set {name}=0.")
+    return relate(case, "SD247")
 
 
 @rule("SD252", "error", "vllm", at=CHUNKED)
