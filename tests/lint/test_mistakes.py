@@ -131,20 +131,19 @@ def test_mistakes_are_caught_and_mended() -> None:
 
 @pytest.mark.parametrize(
     ("field", "least", "last"),
-    [("caught", 0.94, 0.97), ("error", 0.89, 0.92), ("restored", 0.55, 0.35)],
+    [("caught", 0.94, 0.97), ("error", 0.89, 0.92), ("restored", 0.55, 0.50)],
 )
 @pytest.mark.parametrize("table", [THIRD, *LATER])
 def test_an_exam_stays_mended(
     table: list[dict[str, Any]], field: str, least: float, last: float
 ) -> None:
-    """Each table may fall behind unseen in the sum of all; the last has few fixes."""
-    least = last if any(table is one for one in LATER[-1:]) else least
+    """Each table may fall behind unseen in the sum of all; the last two have fewer fixes."""
+    least = last if any(table is one for one in LATER[-2:]) else least
     told = [one for one in results() if any(one.row is row for row in table)]
     share([one for one in told if one.row["fatal"] or field != "error"], field, least)
 
 
-HERE = Path(__file__).parents[1]
-FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glob("case-*"))
+FILES = sorted(Path(__file__).parents[1].glob("corpus*/case-*"))
 OTHERS = {"--max-model-len": "--ctx-size", "--gpu-memory-utilization": "--mem-fraction-static",
           "--context-length": "--max-model-len",
           "--mem-fraction-static": "--gpu-memory-utilization",
