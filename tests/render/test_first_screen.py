@@ -170,13 +170,6 @@ def test_nobody_is_told_to_test_drafts_that_cannot_run() -> None:
     assert "nothing can draft" in told and "less memory cannot run it" in told
 
 
-@pytest.mark.parametrize("width", [40, 60])
-def test_a_narrow_screen_keeps_levels_and_interval(width: int) -> None:
-    text = screen(recommend(hardware="rtx4090"), width)
-    assert "80 % interval" in text and " -> " in text.split("TPOT")[0]
-    assert " ms (" in text.split("TPOT")[1]
-
-
 def test_tensorrt_llm_is_not_said_to_lack_mtp_for_every_model() -> None:
     said = no_mtp_answer("tensorrt-llm") or ""
     assert "MTP is published for DeepSeek-R1 there" in said and "Where it has no MTP" in said

@@ -377,17 +377,6 @@ def test_bench_plan_writes_a_script_that_bash_accepts(engine: str, tmp_path: Pat
     assert again.exit_code != 0 and "another plan" in str(again.exception)
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_random_text_is_said_to_be_random(engine: str, tmp_path: Path) -> None:
-    words = ["--hw", "h100", "--engine", engine, "--workload", "random", "--out", str(tmp_path)]
-    made = CliRunner().invoke(cli, ["bench", "plan", *words])
-    assert made.exit_code == 0, made.output + str(made.exception)
-    script = (tmp_path / "run.sh").read_text()
-    assert "--dataset-name random" in script and "--workload random" in script
-    assert "# Sends random prompts, which draft unlike text" in script
-    assert not list(tmp_path.glob("prompts*"))
-
-
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_an_off_run_whose_server_drafts_is_refused_at_once(engine: str, tmp_path: Path) -> None:
     with serve(**QUICK, k=2, rates=(0.75, 0.53), engine=engine) as url:

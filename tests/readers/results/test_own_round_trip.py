@@ -264,23 +264,6 @@ def test_levels_of_two_loads_are_both_exact() -> None:
         assert answer.baseline == pytest.approx(run.baseline["output_tok_s"], rel=0.02)
 
 
-@pytest.mark.parametrize(("streams", "share"), [(8, 1.0), (16, exp(-1 / 2)), (32, exp(-1))])
-def test_a_level_says_less_of_a_load_further_off(streams: int, share: float) -> None:
-    """By hand: of its log 0.61 at twice the load, and 0.37 at four times."""
-    machine = calibrate(request_of("h100", "vllm", (8, 2048, 512)), 1.2, 0.75)
-    asked = request_of("h100", "vllm", (streams, 2048, 512))
-    bare, own = (answers(asked, one)[2].output_tok_s.baseline for one in (None, machine))
-    assert log((own or 0.0) / (bare or 1.0)) == pytest.approx(share * log(0.75), abs=0.02)
-
-
-def test_two_abs_of_one_cell_are_pooled() -> None:
-    request = request_of("h100", "vllm", (16, 2048, 512))
-    calibrate(request, 1.3, 1.0)
-    machine = calibrate(request, 1.1, 1.0)
-    gain = answers(request, machine)[2].output_tok_s.speedup.p50
-    assert len(machine.runs) == 2 and gain == pytest.approx((1.3 * 1.1) ** 0.5, rel=0.015)
-
-
 @pytest.mark.parametrize(
     ("name", "engine", "load"),
     [("h100", "vllm", (16, 2048, 512)), ("mi300x", "vllm", (4, 8192, 256)),
