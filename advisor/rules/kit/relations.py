@@ -56,6 +56,7 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "release": version_label,
     "arch": lambda case: case.facts.llm.arch,
     "kv_heads": lambda case: case.facts.llm.kv_heads,
+    "checkpoint": lambda case: case.facts.checkpoint and case.facts.checkpoint.quant,
     "weights": lambda case: case.facts.quant and case.facts.quant.id,
     "vendor": lambda case: case.facts.hardware and case.facts.hardware.vendor,
     "capability": capability,

@@ -30,7 +30,7 @@ TYPES = {"--limit-mm-per-prompt": "int | dict", "--limit-mm-data-per-request": "
 _PAIRS = lazy_re(r"\w+=\d{1,6}(?:,\w+=\d{1,6})*")
 # classes inside the classes
 PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
-TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
+TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs", "--json-schema")
 
 
 @rule("SD131", "error", "catalogued", versioned=True)
