@@ -264,13 +264,14 @@ def test_from_plans_and_rows_agree() -> None:
     load = fields("concurrency=16 ctx_tokens=2048 output_tokens=512 engine_version=0.19.1")
     facts = Facts(model=model, shape=knowledge.shape_of(model), **known | load)
     plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
+    plans += [Plan(engine="vllm", method="draft_model", k=1, draft_model="Qwen/Qwen3-0.6B")]
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])
-    assert planned.k.tolist() == [1.0, 2.0]
+    assert planned.k.tolist() == [1.0, 2.0, 1.0] and planned.draft_params[2] == 0.6e9
     alike = "bw fp8 experts expert_params state_bytes bytes_ffn kv_bytes input_tokens"
     for name in alike.split():
         assert getattr(planned, name)[1] == pytest.approx(getattr(rowed, name)[0])
-    assert planned.path[0] == rowed.path[0] and planned.family[0] == rowed.family[0]
+    assert (planned.path[0], planned.family[0]) == (rowed.path[0], rowed.family[0])
 
 
 def test_a_schedule_by_batch_size() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from advisor.domain.nouns import Launch
 from advisor.readers import read_text
+from advisor.readers.dispatch import form_of
 from tests.tables import load_yaml
 
 
@@ -337,3 +338,26 @@ def test_a_form_as_its_documentation_has_it(case: dict[str, Any]) -> None:
     ]
     assert rows == case["launches"]
     assert [slip.message for one in launches for slip in one.slips] == case.get("slips", [])
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "text"),
+    [
+        ("script", "a.sh", "vllm serve m"), ("script", "a.yaml", "vllm serve m\n"),
+        ("yaml", "a.sh", "# c\nservices:\n  a: 1\n"), ("yaml", "a.yaml", "[1]"),
+        ("ini", "a.sh", "[a]\nctx-size = 1\n"), ("batch", "a.sh", "vllm serve m ^\n --port 1\n"),
+        ("script", "a.cmd", "vllm serve m\n"), ("batch", "a.cmd", "set A=1\n"),
+        ("python", "a", "#!/usr/bin/python3\nx"), ("script", "a.yaml", "#!/bin/sh\nx"),
+        ("unit", "a.ini", "[Service]\nExecStart=x\n"), ("unit", "a", "[Container]\nImage=x\n"),
+        ("ini", "a.ini", "[a]\nb = 1\n"), ("yaml", "a.yaml.j2", "a: 1\n"),
+        ("text", "Makefile", "a: b"), ("text", "x.mk", "a"), ("text", "justfile", "a"),
+        ("dockerfile", "Dockerfile.gpu", "x"), ("dockerfile", "-", "FROM a/b:1\nCMD c\n"),
+        ("env", ".env.local", "x"), ("env", "-", "A=1\nexport B=2\n"), ("script", "-", "A=1\nx\n"),
+        ("markdown", "-", "# a\n```sh\nx\n```\n"), ("yaml", "-", '{"a": 1}'),
+        ("ini", "-", "[a]\nmodel = b\n"), ("batch", "-", "@echo off\nx\n"), ("yaml", "-", "a:\n b"),
+        ("text", "-", "a:\n\tvllm serve m\n"), ("text", "-", "a := 'b'\nc:\n    vllm {{a}}\n"),
+        ("python", "-", "from vllm import LLM\nLLM(model='m')\n"), ("text", "a.ps1", "x"),
+    ],
+)  # fmt: skip
+def test_the_form_of_a_text_by_its_name_and_what_it_says(form: str, name: str, text: str) -> None:
+    assert form_of(name, text) == form
