@@ -151,8 +151,7 @@ class Launch(Frozen):
     strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
     stray_switch_values: tuple[StraySwitchValue, ...] = ()
     cut_off: CutOff | None = None
-    image_adds_options: bool = False  # of its environment: not all are in the file
-    open_end: bool = False  # a variable that the file does not set may add options
+    open_end: bool = False  # what is not read (a variable, a file) may add options
     too_old: bool = False  # the release is from before the catalogue
 
     def flag(self, name: str) -> Flag | None:
@@ -210,9 +209,8 @@ class FlagLookups:
         return found is not None and (found.value or "true").lower() not in off
 
     def unread(self) -> bool:
-        """Whether more flags may come from a variable, or an image that adds its own."""
-        launch, variable = self.launch, any(one.unresolved for one in self.launch.flags)
-        return launch.image_adds_options or launch.open_end or variable
+        """Whether more flags may come from what is not read."""
+        return self.launch.open_end or any(one.unresolved for one in self.launch.flags)
 
     def spec_flag(self) -> Flag | None:
         """The flag that turns speculation on, for the place of a finding."""

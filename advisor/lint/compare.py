@@ -37,9 +37,10 @@ def price(launches: Iterable[CheckedLaunch], drafter: str | None = None) -> Pric
     """The questions of many launches in one batch, each once: many differ in ports alone."""
     from advisor.advice.recommend import recommend_beside  # start-up: only with a load given
 
-    known = (one for one in launches if one.facts.hardware and one.facts.model)
-    asked = [*dict.fromkeys(_question(one, drafter) for one in known)]
-    return {key: cache(turn) for key, turn in zip(asked, recommend_beside(asked), strict=True)}
+    asked = dict.fromkeys(
+        _question(one, drafter) for one in launches if one.facts.hardware and one.facts.model
+    )
+    return {key: cache(turn) for key, turn in zip(asked, recommend_beside([*asked]), strict=True)}
 
 
 def change_for(one: CheckedLaunch, prices: Prices) -> Change | None:
@@ -130,6 +131,7 @@ def _own_drafter(one: CheckedLaunch) -> str:
 
 def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, Plan]:
     facts = one.facts
+    fits = one.plan.tp * one.plan.pp <= facts.gpus and not device.reserves(one.plan)
     asked: dict[str, Any] = {
         "hardware": facts.hardware.id if facts.hardware else "",
         "model": facts.model.id if facts.model else "",
@@ -137,7 +139,8 @@ def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, 
         "engine": one.plan.engine,
         "method": drafter,
         "interconnect": facts.interconnect,
-        "tp": one.plan.tp if one.plan.tp <= facts.gpus and not device.reserves(one.plan) else None,
+        "tp": one.plan.tp if fits else None,
+        "pp": one.plan.pp if fits and one.plan.pp > 1 else None,
         "quant": facts.quant.id if facts.quant else None,
         "engine_version": one.plan.engine_version,
         "concurrency": facts.concurrency,
@@ -145,8 +148,8 @@ def _question(one: CheckedLaunch, drafter: str | None = None) -> tuple[Request, 
         "output_tokens": facts.output_tokens,
         "workload": facts.workload,
     }
-    request = Request(**{name: value for name, value in asked.items() if value is not None})
-    return request, one.plan.replace(port=None)
+    known = {name: value for name, value in asked.items() if value is not None}
+    return Request(**known), one.plan.replace(port=None)
 
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
@@ -167,10 +170,9 @@ def _ratios(
     one: CheckedLaunch, old: Estimate | None, new: Estimate | None
 ) -> tuple[tuple[str, float], ...]:
     """New over present speed of each metric; empty where the load or shape is not known."""
-    facts = one.facts
-    if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
-        return ()  # not known, or the file's plan cannot start on these devices
-    if old is None or new is None or one.plan.k > MOST_K:
+    facts, gpus = one.facts, one.plan.tp * one.plan.pp  # more than there are cannot start
+    known = old is not None and facts.concurrency is not None and facts.shape is not None
+    if not known or new is None or one.plan.k > MOST_K or gpus > facts.gpus:
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):

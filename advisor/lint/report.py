@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from advisor.domain.nouns import Facts, Finding, Launch, Plan, Skipped
+from advisor.domain.nouns import SPECULATION, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.domain.records import NamedTuple
@@ -53,8 +53,7 @@ class Change(NamedTuple):
         }
         head = heads.get(self.decision, f"recommend: speculation {self.decision}")
         if self.decision == "keep" or not self.fields:
-            why = self.why if self.decision == "keep" else "nothing to change here"
-            return [f"{head}; {why}"]
+            return [f"{head}; {self.why if self.decision == 'keep' else 'nothing to change here'}"]
         replicas = any(name == "dp" for name, _, _ in self.fields)
         said = ", ".join(
             f"{name} {_value_text(old)} -> {_value_text(new)}"
@@ -105,9 +104,11 @@ class CheckedLaunch(NamedTuple):
     change: Change | None = None
 
     @property
-    def model(self) -> str | None:
-        """The model of the launch as the file names it."""
-        return self.launch.model
+    def speculates(self) -> bool | None:
+        """Whether it speculates; None where what was not read may say so."""
+        unread = {flag.name for flag in self.launch.flags if flag.unresolved}
+        sure = self.plan.method != "none" and "--speculative-algorithm" not in unread
+        return sure or (None if self.launch.open_end or unread & {*SPECULATION} else False)
 
 
 class Failure(NamedTuple):
@@ -224,10 +225,8 @@ def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
     another part of it, services of which a profile starts one at a time.
     """
     answers = {"SD240": _SHM, "SD306": _PROFILES}
-    kept = list(findings)
-    codes = {finding.code for finding in kept} & answers.keys()
-    answered = {code for code in codes if answers[code].search(read.source.text)}
-    return [finding for finding in kept if finding.code not in answered]
+    answered = {code for code, part in answers.items() if part.search(read.source.text)}
+    return [finding for finding in findings if finding.code not in answered]
 
 
 def merge_repeats(findings: Sequence[Finding]) -> list[tuple[Finding, list[int]]]:

@@ -267,7 +267,9 @@ def understand(launch: Launch, given: Given) -> CheckedLaunch:
         output_tokens=given.output_tokens,
         workload=given.workload,
     )
-    return CheckedLaunch(launch, plan, facts, adapter.not_taken(launch, plan))
+    made = CheckedLaunch(launch, plan, facts, adapter.not_taken(launch, plan))
+    lacks = () if made.speculates is not None else ("whether it speculates",)
+    return made._replace(not_taken=(*made.not_taken, *lacks))
 
 
 @cache

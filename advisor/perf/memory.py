@@ -250,8 +250,7 @@ def _requests(
     facts: Facts, plan: Plan, shape: LLM, free: float, length: Length, running: Any = None
 ) -> Length | None:
     """Requests of `length` tokens, one or an array of them, that `free` bytes of one replica hold;
-    None where the size of its keys and values is not known. `running`: beside the states of so many
-    others, which a server's pool holds.
+    None where the size of a token is not known. `running`: beside the states of so many others.
     """
     token = pools.token_bytes(shape, plan)
     if token is None:

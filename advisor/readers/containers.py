@@ -15,7 +15,7 @@ from advisor.readers.syntax.mapped import EMPTY, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
-_ARGS_NAME = lazy_re(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
+ARGS_NAME = lazy_re(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
 _MODEL_NAMES = frozenset((
     "MODEL_ID", "MODEL", "MODEL_NAME", "MODEL_PATH", "MODEL_REPO", "HF_MODEL", "HF_MODEL_ID",
     "VLLM_MODEL", "SGLANG_MODEL", "LLM_MODEL",
@@ -106,7 +106,7 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
     found = EngineCommand(engine, words, env, at, reading.form, around, fork_of_image(image))
-    found.image_adds_options, found.said = bool(passed), _PASSED_ENV if passed else None
+    found.open_end, found.said = bool(passed), _PASSED_ENV if passed else None
     if traits(engine).model_first and is_official(image) and not ran.entrypoint:
         # the image's entrypoint is the command: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
@@ -208,7 +208,7 @@ def _from_env(engine: str, env: Env, words: list[Mapped], worker: bool = False) 
             flag = {"vllm": "--model", "sglang": "--model-path"}.get(engine, "--model")
             made_words += [synthetic(flag, item.at), value]
             has_model = True
-        elif _ARGS_NAME.search(name) and "--" in value.text:
+        elif ARGS_NAME.search(name) and "--" in value.text:
             made_words += split_words(value)
         elif flag := _SAME.get(name, {}).get(engine, ""):
             made_words += [synthetic(flag, item.at), value]

@@ -82,6 +82,7 @@ def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) ->
     elif name in ("-e", "--env"):
         add_env(ran.env, value, ran.scope)
     elif name == "--env-file":
+        around.env_elsewhere = True
         reading.note(f"env_file {value.text} is not read", value.first())
     elif name == "--shm-size":
         around.shm_bytes = size_bytes(value.text)

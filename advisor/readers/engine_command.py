@@ -51,6 +51,7 @@ class Surroundings(Record):
     ports: list[tuple[Mapped, str]] = field(default_factory=list)
     chart: str = ""
     complete: bool = True  # the file says all of the container
+    env_elsewhere: bool = False  # a part of its environment stands in another file
     labels: dict[str, str] = field(default_factory=dict)  # of a pod
     port_names: dict[str, Mapped] = field(default_factory=dict)
 
@@ -88,8 +89,7 @@ class EngineCommand(Record):
     origin: str = "cli"
     # words that the program takes for arguments, and has none
     strays: list[Mapped] = field(default_factory=list)
-    image_adds_options: bool = False  # of its environment: not all are in the file
-    open_end: bool = False  # a variable that the file does not set may add options
+    open_end: bool = False  # what is not read may add options
     said: str | CutOff | None = None  # what its reader notes of this launch alone
 
 

@@ -12,6 +12,7 @@ from advisor.engines.base import Token
 from advisor.engines.images import fork_of_image, split_image
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
+from advisor.readers.containers import ARGS_NAME
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.images import counts_for, fork_of_values, version_in, version_in_text
 from advisor.readers.reading import Reading
@@ -80,8 +81,12 @@ class LaunchMaker:
         else:
             launch = adapter.read(tokens, env, **about)
         extra: dict[str, Any] = {}
-        if found.image_adds_options or found.open_end:
-            extra |= {"image_adds_options": found.image_adds_options, "open_end": found.open_end}
+        if found.open_end or (
+            gguf_engine(found.engine)  # which reads options from its environment
+            and found.around is not None
+            and found.around.env_elsewhere
+        ):
+            extra["open_end"] = True
         if isinstance(found.said, CutOff):
             options = self.redactor.clean(show(found.said.options))
             extra["cut_off"] = found.said.replace(options=options)
@@ -100,10 +105,9 @@ class LaunchMaker:
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
             self._named_model(launch, extra, notes)
-        for one in launch.flags:
-            if one.name == "--config":
-                rest = "its options, and with them whether it speculates, are not known"
-                notes.append(f"--config {one.value} is not read: {rest}")
+        if (given := launch.flag("--config")) is not None:
+            extra["open_end"] = True
+            notes.append(f"--config {given.value} is not read: whether it speculates is not known")
         told = tuple(self.redactor.clean(show(note)) for note in (*launch.notes, *notes))
         return launch.replace(notes=told, **extra)
 
@@ -188,7 +192,7 @@ class LaunchMaker:
             return True
         before = found.words[number - 1].text if number else ""
         if not number:
-            return not traits(found.engine).model_first
+            return bool(ARGS_NAME.search(text[1:-1])) or not traits(found.engine).model_first
         if not before.startswith("-") or "=" in before:
             return True
         option = adapter.catalogue.find(before, None)

@@ -9,6 +9,7 @@ from advisor.domain.nouns import Case, Finding, Fix, Flag, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
 from advisor.rules.kit.case import is_hybrid
+from advisor.rules.kit.fixes import AddedOption
 from advisor.rules.kit.releases import affects, release, within
 from advisor.rules.registry import (
     DECLARED,
@@ -77,7 +78,7 @@ def _check_rows(
         for said in found.check(case):
             if isinstance(said, Lacking):
                 skipped.append(Skipped(row.code, said.needs, file))
-            else:
+            elif not (case.launch.open_end and isinstance(said.fix, AddedOption)):  # else unsure
                 findings.append(to_finding(found, said, case, met is None))
     told = sorted(dict.fromkeys(skipped), key=lambda one: one.code)
     once = {(f.file, f.line, f.column, f.code, f.message): f for f in findings}
@@ -176,6 +177,7 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
     documented = get_defect(found.defect) if found.defect else None
     if unsure and documented and release(case) is not None:
         severity, message = "info", f"{message} (last reported on {documented.until}; no known fix)"
+    writes = not case.launch.too_old  # another release may refuse what a fix writes
     row, pinned = hit.row or {}, not found.versioned or is_version_pinned(case)
     met = within(case, documented.since, documented.until) if documented and not pinned else None
     if not pinned and not (met and release(case) is None and catalogue_speaks(case)):
@@ -184,12 +186,11 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
         else:
             old = found.code.startswith(SPELLING) and case.launch.too_old
             severity = "info" if old else "warning" if severity == "error" else severity
-            if fix is not None and fix.safe:  # another release may refuse what it writes
-                fix = fix.replace(safe=False)
+            writes = False
             versions = hit.versions or (documented.versions if documented else "")
             if versions and met is not False:
                 text = None if case.launch.engine_version else case.launch.version_text
-                named = f"{text} is not in the catalogue" if parse_release(text) else ""
+                named = f"{text} is not in the catalogue" if parse_release(text) else None
                 message += f" ({named or 'release not pinned'}; applies to {versions})"
     flags = (PLACES[one](case) if one in PLACES else case.flag(one) for one in found.at)
     place = hit.flag or next(filter(None, flags), None)
@@ -206,7 +207,9 @@ def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
         column=flag.column if flag else 0,
         engine=case.plan.engine,
         flag=flag.name if flag else place if isinstance(place, str) else None,
-        fix=certain_fix(fix, case) if hit.sole and severity == "error" else fix,
+        fix=(certain_fix(fix, case) if hit.sole and severity == "error" else fix)
+        if writes or fix is None
+        else fix.replace(safe=False),
         sources=hit.sources or tuple(row.get("sources") or found.sources),
         conflicts=hit.conflicts
         or tuple(row.get("conflicts") or (documented.conflicts if documented else ())),

@@ -43,7 +43,7 @@ DRAFT = "llama-server -m q.gguf -md d.gguf --spec-type draft-simple --spec-draft
     ("text", "told", "code", "severity"),
     [
         (LARGE, {"hw": "h200"}, "SD301", "error"),
-        (f"{LARGE} $EXTRA", {"hw": "h200"}, "SD301", "warning"),  # which may spread it
+        (f"{LARGE} $EXTRA", {"hw": "h200"}, "SD301", None),  # which may spread it
         ("docker run acme/vllm-gb10:7 vllm serve m/A --wombat-mode 8", {}, "SD101", "info"),
         (NIGHTLY.format(day=20260527, rest=GRAPHS), {}, "SD102", None),  # before the renaming
         (NIGHTLY.format(day=20261015, rest=GRAPHS), {}, "SD102", "warning"),

@@ -81,6 +81,7 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
         reading.note("the image is built from a Dockerfile that is not read", build.start)
         around.image = literal(key.text, key.start)
     if env_file:
+        around.env_elsewhere = True
         reading.note("env_file is not read", env_file.start)
     entrypoint, command = field("entrypoint"), field("command")
     env = environment(field("environment"), node_text)

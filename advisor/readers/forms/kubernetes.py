@@ -133,6 +133,7 @@ def _read_container(node: Node, document: Node, reading: Reading, kind: str) -> 
     image_of(around, node)
     env = environment(node.get("env", "environment", "extraEnv", "envVars", "extraEnvVars"))
     if outside := node.get("envFrom"):
+        around.env_elsewhere = True
         reading.note("envFrom is not read", outside.start)
     command = node.get("command", "entrypoint")
     entrypoint = words_of(command, reading, env)

@@ -97,7 +97,8 @@ _OF_LAUNCH = (
 def _launch(one: CheckedLaunch, estimate: Estimate | str | None) -> dict[str, Any]:
     told: dict[str, Any] = {name: getattr(one.launch, name) for name in _OF_LAUNCH}
     model, quant = one.facts.model, one.facts.quant
-    told |= {"llm": model and model.id, "quant": quant and quant.id, "plan": one.plan.model_dump()}
+    plan = one.plan.model_dump() | ({"method": None, "k": None} if one.speculates is None else {})
+    told |= {"llm": model and model.id, "quant": quant and quant.id, "plan": plan}
     if isinstance(estimate, Estimate):
         told["estimate"] = estimate.model_dump(exclude={"terms"})
     if one.change is not None:
@@ -109,7 +110,7 @@ def validate_schema() -> Schema:
     """The JSON Schema of `advisor validate --format json`; keys may be added."""
     text, count = _TEXT, _COUNT
     maybe, texts = or_null(text), list_of(text)
-    plan = {"engine": text, "method": schema_of(Method), "k": count}
+    plan = {"engine": text, "method": or_null(schema_of(Method)), "k": or_null(count)}
     launch = {
         "engine": schema_of(Engine),
         **dict.fromkeys(("engine_version", "version_text", "fork", "model", "llm", "quant"), maybe),

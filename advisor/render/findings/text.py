@@ -131,15 +131,14 @@ def describe_launch(one: CheckedLaunch) -> str:
     if one.launch.engine_version and not one.launch.version_pinned:
         version += " (not pinned)"
     fork = f", {one.launch.fork}" if one.launch.fork else ""
-    plan = one.plan
+    plan, config = one.plan, one.launch.flag("--config")
     spec = "no speculation" if plan.method == "none" else f"{plan.method}{k_words(plan)}"
-    if plan.method == "none" and one.launch.flag("--config") is not None:
-        spec = "speculation not known (--config)"
+    if one.speculates is None:
+        spec = f"speculation not known ({'a variable' if config is None else '--config'})"
     if plan.method == "none" and plan.k:
         spec += f" ({plan.k} draft tokens are set, but no method)"
-    hardware = one.facts.hardware
     named = one.launch.container is not None and one.launch.container.gpu_kind
-    host = f", on {hardware.name or hardware.id}" if named and hardware is not None else ""
+    host = f", on {case.hardware_name}" if named and one.facts.hardware is not None else ""
     return (
         f"{one.launch.engine} {version}{fork}, "
         f"{one.launch.model or 'model not in the file'}, {spec}{host}"

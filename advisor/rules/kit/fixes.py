@@ -71,6 +71,10 @@ def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool = Fal
     return span_fix(case, (at(start, len(found.raw)) if found.raw else None), name, what, safe=safe)
 
 
+class AddedOption(Fix):
+    """A fix of what an option is missing for."""
+
+
 def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what: str) -> Fix:
     """Add a flag before another one, in the manner of its form. Never safe: it changes what the
     server does.
@@ -80,10 +84,10 @@ def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what:
     """
     option = engines.get(case.launch.engine).catalogue.find(name, None)  # or the off form of one
     names = (name, option.name if option is not None else name)
-    if case.launch.emitted or any(case.launch.flag(one) is not None for one in names):
+    if any(case.launch.flag(one) is not None for one in names):
         return Fix(text=what)
-    edit = addition(case.launch.file, beside, name, value)
-    return Fix(text=what, edits=(edit,) if edit is not None else ())
+    edit = None if case.launch.emitted else addition(case.launch.file, beside, name, value)
+    return AddedOption(text=what, edits=(edit,) if edit is not None else ())
 
 
 def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Edit | None:

@@ -102,9 +102,11 @@ def leaves_no_pool(found: MemoryBill) -> bool:
 def unknown_sizes(case: Case) -> tuple[Lacking, ...]:
     """The options of memory whose value only a variable knows, or no server takes: no bill then."""
     wrong = engines.get(case.plan.engine).not_taken(case.launch, case.plan)
-    if not wrong and not any(found.unresolved for found in case.launch.flags):
+    if not wrong and not case.unread():
         return ()
     names = tuple(name for name in _SIZES if name in wrong or case.open_value(name))
+    if case.launch.open_end and case.plan.tp * case.plan.pp == 1:
+        names = (*names, "options that the file does not say")
     return (Lacking(names),) if names else ()
 
 

@@ -149,7 +149,7 @@ def look_up(case: Case, name: str) -> str | None:
     if key and case.flag(head) is not None:
         inside = None if (keys := keys_of(case.value(head) or "")) is None else keys.get(key, "")
         return inside if isinstance(inside, str | None) else json.dumps(inside)
-    return None if case.launch.image_adds_options or case.launch.open_end else ""
+    return None if case.launch.open_end else ""
 
 
 @lru_cache(maxsize=64)

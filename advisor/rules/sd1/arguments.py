@@ -9,7 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import model_text
-from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, span_fix
+from advisor.rules.kit.fixes import AddedOption, add_fix, drop_fix, rename_fix, span_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import is_newest, possible, release
@@ -137,10 +137,9 @@ def tool_parser_pair(case: Case) -> Hits:
         yield Hit(
             "--enable-auto-tool-choice needs --tool-call-parser: the server refuses to start",
             flag=auto,
-            severity="warning" if case.unread() else None,
             fix=add_fix(case, auto, "--tool-call-parser", "qwen3_coder", WHAT)
             if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
-            else WHAT,
+            else AddedOption(text=WHAT),
         )
     yield from relate(case, "SD125")
 

@@ -102,13 +102,14 @@ def spec_config_key(case: Case) -> Hits:
 def draft_parallel_size(case: Case) -> Hits:
     """A tensor-parallel size of the drafter that vLLM does not support.
 
-    Why: the drafter runs on one GPU or on as many as the model; any other size is refused.
+    Why: a head runs on one GPU or on as many as the model, a draft model on as many alone.
     Bad: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
         "draft_tensor_parallel_size":4}'
-    Good: with "draft_tensor_parallel_size":1 for "draft_tensor_parallel_size":4
+    Good: with "draft_tensor_parallel_size":2 for "draft_tensor_parallel_size":4
     Sources: vllm-project/vllm#10483; vllm vllm/config/speculative.py (_verify_and_get_draft_tp,
-        _verify_args)
+        _verify_args); vllm 0.19.1 to 0.33.0 vllm/v1/spec_decode/draft_model.py
+        (_raise_if_draft_tp_mismatch)
     """
     place, data = spec_keys(case)
     own, right = "tensor_parallel_size", "draft_tensor_parallel_size"

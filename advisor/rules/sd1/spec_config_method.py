@@ -43,7 +43,9 @@ def method_alias(case: Case) -> Hits:
         # every release that takes the old name rewrites it to the new one itself
         safe = "mtp" in choices and not launch.emitted and launch.fork is None
         yield Hit(
-            f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
+            f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning"
+            if not launch.too_old
+            else f"'{method}' is called 'mtp' in later releases",
             flag=place,
             fix=set_fix(case, place, "mtp", what, safe=safe)
             if place is not None and place.name == "--spec-method"

@@ -183,14 +183,13 @@ def remote_code(case: Case) -> Hits:
     if not name or case.launch.emitted or case.flag(OPTION) is not None:
         return
     # SGLang has classes of its own for some of them, and documents launches without the option
-    sure = case.plan.engine == "vllm" and not case.unread()
     kind = remote_code_kind(name, case.plan.engine)
     if kind is not None and not gguf and not name.endswith("-gguf"):
         beside = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
         yield Hit(
             f"{model} is loaded by code of its repository, which needs {OPTION}",
             flag=case.flag("--model", "--model-path"),
-            severity=kind if sure else "warning",
+            severity=kind if case.plan.engine == "vllm" else "warning",
             fix=add_fix(case, beside, OPTION, None, f"Add {OPTION} after reading that code."),
         )
 

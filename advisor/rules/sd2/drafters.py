@@ -9,7 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import decimal
-from advisor.rules.kit.fixes import json_fix, k_fix, set_fix
+from advisor.rules.kit.fixes import AddedOption, json_fix, k_fix, set_fix
 from advisor.rules.kit.models import headless, target_of
 
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
@@ -70,7 +70,7 @@ def sglang_drafter_missing(case: Case) -> Hits:
         f"{case.plan.method} drafts with a checkpoint of its own, and none is named",
         flag=case.spec_flag(),
         severity="warning" if case.unread() else None,
-        fix=f"Add --speculative-draft-model-path {named}.",
+        fix=AddedOption(text=f"Add --speculative-draft-model-path {named}."),
     )
 
 

@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import integer, number
-from advisor.rules.kit.fixes import add_fix, set_fix, span_fix, swap_fix
+from advisor.rules.kit.fixes import AddedOption, add_fix, set_fix, span_fix, swap_fix
 from advisor.rules.kit.relations import relate
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
@@ -48,7 +48,7 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
     steps, topk, tokens = (case.flag(name) for name in TRIPLE)
     depth, width, verified = (integer(one.value) if one else None for one in (steps, topk, tokens))
     if len(missing) != 1 or width not in (None, 1):
-        return Fix(text=what)
+        return AddedOption(text=what)
     name = missing[0]
     follows = {
         TRIPLE[0]: verified - 1 if verified else None,
@@ -56,7 +56,7 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
         TRIPLE[2]: depth + 1 if depth else None,
     }[name]
     if not follows:
-        return Fix(text=what)
+        return AddedOption(text=what)
     behind = tokens if name == TRIPLE[1] else topk
     return add_fix(case, behind, name, str(follows), f"Add {name} {follows}.")
 

@@ -65,7 +65,6 @@ def cache_type_of_model(case: Case) -> Hits:
         f"{case.model_name} takes no KV cache but {needed} in vLLM: the server stops while it "
         "loads",
         flag=found or case.flag("--model"),
-        severity="warning" if found is None and case.unread() else None,
         fix=add_fix(case, first, KV, needed, text)
         if found is None
         else span_fix(case, found.span, f"{found.raw} {needed}", text, safe=True),

@@ -52,7 +52,7 @@ def weights_do_not_fit(case: Case) -> Hits:
         f"offers {found.available_gib:.1f} GiB: short by {short:.1f} GiB before any KV "
         f"cache{'; layers would spill to the CPU' if is_gguf(case) else ''}",
         flag=case.flag("--gpu-memory-utilization", "--mem-fraction-static", "--gpu-layers"),
-        severity="warning" if unsure or is_gguf(case) or spread(case) else None,
+        severity="warning" if unsure or is_gguf(case) or case.unread() else None,
         fix=_what_would_fit(case, found),
     )
 
@@ -71,11 +71,6 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
     if cards := [n for n in _CARDS if n > tp and weights * tp / n <= 0.95 * room]:
         options += [f"tensor parallel over {cards[0]} such devices"]
     return f"Use {' or '.join(options)}." if options else "Take a smaller model."
-
-
-def spread(case: Case) -> bool:
-    """Whether what was not read may spread the weights over more devices."""
-    return case.plan.tp * case.plan.pp == 1 and case.unread()
 
 
 @rule("SD302", "warning", data="memory.mtp_kv_loss_gb10 memory.mtp_kv_loss_h200")
@@ -167,8 +162,7 @@ def unified_memory_overcommit(case: Case) -> Hits:
         return
     share = case.plan.memory_fraction
     place = case.flag("--gpu-memory-utilization", "--mem-fraction-static")
-    launch = case.launch  # a variable sets it or what may, or stands where it is not read
-    unset = share is None and place is None and not (launch.open_end or launch.cut_off)
+    unset = share is None and place is None and not case.launch.cut_off  # where nothing reads it
     if unset and case.plan.engine == "vllm" and not case.flag("--kv-cache-memory-bytes"):
         yield Hit(
             f"no memory share is set, and vLLM's default of "
