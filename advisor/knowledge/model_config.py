@@ -31,6 +31,8 @@ _NAMES = {
     "moe_ffn": ("moe_intermediate_size",), "shared_ffn": ("shared_expert_intermediate_size",),
     "mtp_layers": ("mtp_num_hidden_layers", "num_nextn_predict_layers"),
     "max_context_tokens": ("max_position_embeddings",),
+    "sparse_keys": ("index_topk",), "index_dim": ("index_head_dim",),
+    "state_space": ("state_size", "ssm_state_size", "mamba_d_state"),
 }  # fmt: skip
 
 
@@ -43,8 +45,7 @@ def read_config(path: str) -> dict[str, Any]:
             raise AdvisorError(f"{printable(path)} is no JSON") from None
     if not isinstance(whole, dict):
         raise AdvisorError(f"{printable(path)} holds no configuration of a model")
-    inner = whole.get("text_config")
-    config = whole | inner if isinstance(inner, dict) else whole
+    config = whole | (inner if isinstance(inner := whole.get("text_config"), dict) else {})
     found = {
         field: _first([check_number(config.get(n), field, n, path) for n in names])
         for field, names in _NAMES.items()
@@ -53,20 +54,21 @@ def read_config(path: str) -> dict[str, Any]:
     if found["experts"]:
         found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
         found["moe_ffn"] = found["moe_ffn"] or count(config.get("intermediate_size"))
-    types = config.get("layer_types")
     every = count(config.get("full_attention_interval"))
-    linear = 0
-    if isinstance(types, list):
+    linear = (found["layers"] or 0) - (found["layers"] or 0) // every if every else 0
+    if isinstance(types := config.get("layer_types"), list):
         linear = sum("linear" in str(kind) for kind in types[:1000])
-    elif every and found["layers"]:
-        linear = found["layers"] - found["layers"] // every
     sizes = ("num_value_heads", "value_head_dim", "key_head_dim")
-    state = prod(count(config.get(f"linear_{name}")) or 0 for name in sizes)
-    text = str(config.get("_name_or_path") or "").rsplit("/", 1)[-1]
-    multimodal = any(key in whole for key in ("vision_config", "audio_config"))
-    more = {"linear_layers": linear, "state": state, "name": text, "multimodal": multimodal}
-    more |= {"quant": _quantisation(whole.get("quantization_config"))}
-    return found | more | {"family": str(config.get("model_type") or "")[:40]}
+    told: Any = config.get("quantization_config")
+    if (quant := _quantisation(told)) is None:
+        how = printable(str(told.get("quant_method")), 30)
+        raise AdvisorError(f"{printable(path)}: how large its {how} weights are is not known")
+    return found | {
+        "linear_layers": linear, "quant": quant, "family": str(config.get("model_type") or "")[:40],
+        "state": prod(count(config.get(f"linear_{name}")) or 0 for name in sizes),
+        "name": str(config.get("_name_or_path") or "").rsplit("/", 1)[-1],
+        "multimodal": any(key in whole for key in ("vision_config", "audio_config")),
+    }  # fmt: skip
 
 
 def _context(config: Mapping[str, Any], length: int | None) -> int | None:
@@ -91,9 +93,10 @@ def _quantisation(told: Any) -> str | None:
     bits = told.get("bits")
     if method == "compressed-tensors":
         groups = told.get("config_groups")
-        first: Any = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}
-        weights = first.get("weights") if isinstance(first, dict) else None
-        bits = weights.get("num_bits") if isinstance(weights, dict) else None
+        parts = [*groups.values()] if isinstance(groups, dict) else []
+        weights = [one.get("weights") if isinstance(one, dict) else None for one in parts]
+        each = {count(one.get("num_bits")) if isinstance(one, dict) else None for one in weights}
+        bits = each.pop() if len(each) == 1 else 0 if each else None  # 0: of several widths
     if "nvfp4" in words:
         return "nvfp4"
     if method in ("fp8", "mxfp4"):

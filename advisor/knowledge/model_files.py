@@ -35,9 +35,7 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
     path = path.strip()
     fields = _gguf(path) if path.lower().endswith(".gguf") else read_config(path)
     if not fields.get("layers") or not fields.get("hidden"):
-        raise AdvisorError(
-            f"{printable(path)} tells neither layers nor width: no model can be read"
-        )
+        raise AdvisorError(f"{printable(path)} tells no layers or width: no model can be read")
     _check_together(fields, path)
     quant = fields.pop("quant", None)
     held = (Checkpoint(quant=quant, repository=path, source=READ),) if quant else ()
@@ -48,6 +46,8 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
                 checkpoints=held or model.checkpoints,
                 mtp_layers=model.mtp_layers if fields["mtp_layers"] != 0 else 0,  # it has no head
             )
+    if fields.pop("state_space", None) or not fields.get("heads"):
+        raise AdvisorError(f"{printable(path)}: how large state-space layers are is not known")
     folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
     name = str(fields.pop("name", "") or os.path.basename(folder))
     return LLM(
@@ -75,8 +75,7 @@ def _check_together(fields: Mapping[str, Any], path: str) -> None:
     ):
         if fields.get(whole) and (fields.get(part) or 0) > fields[whole]:
             raise AdvisorError(
-                f"{printable(path)} tells more {words} ({fields[part]} and {fields[whole]}): "
-                "no model can be read"
+                f"{printable(path)}: more {words}: {fields[part]} and {fields[whole]}"
             )
 
 
@@ -87,7 +86,7 @@ def _alike(known: Any, read: Any) -> bool:
 def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:
     """Parameter counts from the shape; what a GGUF counted stays."""
     layers, hidden, vocab = fields["layers"], fields["hidden"], fields.get("vocab") or 150_000
-    heads = fields.get("heads") or max(hidden // 128, 1)
+    heads, index = fields["heads"], fields.pop("index_dim", None)
     kv = fields.get("kv_heads") or heads
     width = fields.get("head_dim") or hidden // heads
     linear, state = fields.pop("linear_layers", 0) or 0, fields.pop("state", 0)
@@ -111,6 +110,7 @@ def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:
         "shared_params_b": shared / 1e9, "lm_head_params_b": head / 1e9,
         "mtp_params_b": (mixer + shared + dense) / layers / 1e9 if fields["mtp_layers"] else None,
         "kv_elems_per_token": float(2 * kv * width * full),
+        "index_bytes_per_token": float(layers * (index + 4)) if index else None,  # and a scale each
         "state_mb_per_seq": 4e-6 * state * linear if linear else None,
     }  # fmt: skip
 
@@ -149,9 +149,7 @@ class _Header:
             return self.string()
         inner, count = (self.number("I"), self.number("Q")) if kind == _LIST else (None, 0)
         if count > MAX_STRINGS or (inner != _STRING and inner not in _PLAIN):
-            raise AdvisorError(
-                f"{self.name}: the header of this GGUF holds a value of no known kind"
-            )
+            raise AdvisorError(f"{self.name}: this GGUF's header has a value of no known kind")
         if inner == _STRING:
             for _ in range(count):
                 self.take(self.number("Q"))
@@ -183,8 +181,7 @@ def _gguf(path: str) -> dict[str, Any]:
     if found["experts"]:
         found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
     extra = found["mtp_layers"] = found["mtp_layers"] or 0  # counted among the blocks
-    layers = (found["layers"] or 0) - extra
-    found["layers"] = layers
+    layers = found["layers"] = (found["layers"] or 0) - extra
     every = count(values.get(f"{arch}.full_attention_interval"))
     found["linear_layers"] = layers - layers // every if every else 0
     ssm = (values.get(f"{arch}.ssm.{key}") for key in ("state_size", "inner_size"))

@@ -198,11 +198,12 @@ def test_a_model_keeps_the_quantisation_of_its_own_file(
      {"num_attention_heads": 0}, {"head_dim": 10**12}, {"head_dim": -1}, {"head_dim": 1.5},
      {"num_hidden_layers": True}, {"num_experts_per_tok": 9999}, {"num_key_value_heads": 64},
      {"max_position_embeddings": 0}, {"max_position_embeddings": 10**30}, {"vocab_size": "many"},
-     {"hidden_size": float("inf")}, {"hidden_size": float("nan")}],
+     {"hidden_size": float("inf")}, {"hidden_size": float("nan")},
+     {"num_hidden_layers": 47, "mamba_d_state": 128}, {**UNKNOWN, "num_attention_heads": None},
+     *({"quantization_config": {"quant_method": how, "bits": bits}} for how, bits in
+       (("gptq", 8), ("gptq", 3), ("bitsandbytes", 4), ("exl3", 4), ("hqq", 4), ("quark", 8)))],
 )  # fmt: skip
-def test_numbers_that_no_model_has_are_one_sentence(
-    tmp_path: Path, told: dict[str, Any] | str
-) -> None:
+def test_what_no_model_has_is_one_sentence(tmp_path: Path, told: dict[str, Any] | str) -> None:
     path = tmp_path / "config.json"
     path.write_text(told if isinstance(told, str) else json.dumps(SIBLING | told))
     with pytest.raises(AdvisorError) as refused:
