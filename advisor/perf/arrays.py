@@ -181,6 +181,7 @@ class Points:
     prefix_share: Floats  # 0..1
     max_num_seqs: Floats
     max_num_batched_tokens: Floats
+    graph_tokens: Floats  # of the largest CUDA graph (vLLM); NaN: by the slots
     kv_pool_tokens: Floats  # tokens that the KV pool of the base arm holds, if known
     held_base: Floats  # requests that the memory holds at once without speculation, if counted
     held_spec: Floats  # the same with it

@@ -51,14 +51,16 @@ def eager_seconds(p: P.Points, c: Constants, batch: Requests, step: Seconds) -> 
 
     H200, k = 4: 27 ms a step at 64 requests, 96 and 102 ms at 128 (640 tokens).
     """
-    beyond = p.is_path("vllm-cuda") & (batch * p.verify_tokens > GRAPH_TOKENS)
+    most = np.where(np.isnan(p.graph_tokens), GRAPH_TOKENS, p.graph_tokens)
+    beyond = p.is_path("vllm-cuda") & (batch * p.verify_tokens > most)
     return np.where(beyond, np.fmax(call_seconds(p, c, 0.0) - step, 0.0), 0.0)
 
 
 def graph_tokens(p: P.Points, spec: Mask | bool) -> Tokens:
     """Tokens of the largest captured CUDA graph, 0 where calls with prompts find none."""
     each = np.where(spec, p.verify_tokens, 1.0)
-    most = np.fmin(GRAPH_REQUESTS * p.max_num_seqs * each, GRAPH_TOKENS)
+    usual = np.fmin(GRAPH_REQUESTS * p.max_num_seqs * each, GRAPH_TOKENS)
+    most = np.where(np.isnan(p.graph_tokens), usual, p.graph_tokens)
     return np.where(p.is_path("vllm-cuda"), each * np.floor(most / each), 0.0)
 
 

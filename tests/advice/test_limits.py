@@ -239,3 +239,26 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
     need = 2048 + 512  # the question's own, with room to spare
     assert length is None or need <= length <= 2 * 4096
     assert any(field == "max_model_len" for field, _, _ in advice.facts.defaults)
+
+
+@pytest.mark.parametrize(
+    ("question", "flag"),
+    [
+        ({"ctx_tokens": 256}, True),  # 256 + 16 tokens, graphs of 2 x 16
+        ({"ctx_tokens": 2048}, False),  # no graph of vLLM's usual ones holds such a prompt
+        ({"ctx_tokens": 2048, "prefix_share": 0.9}, True),  # of which 205 are computed
+        ({"ctx_tokens": 256, "max_num_seqs": 256}, False),  # vLLM captures 512 by itself
+        ({"ctx_tokens": 256, "engine": "sglang"}, False),  # has no such option
+    ],
+)
+def test_few_slots_keep_the_usual_cuda_graphs(question: dict[str, Any], flag: bool) -> None:
+    """vllm/config/vllm.py: 2 x max_num_seqs x (k + 1) tokens, 512 at most. H200, 16 x 256: 971 and
+    1,289 tok/s (docs/research/h200.md).
+    """
+    asked = {"hardware": "h200", "concurrency": 16, "engine": "vllm"} | question
+    few, many = (recommend(**asked | more) for more in ({}, {"max_num_seqs": 256}))
+    for launch in (few.launch_on, few.launch_off):
+        assert ("--max-cudagraph-capture-size" in launch.argv) == flag
+    assert few.estimate.output_tok_s.baseline == pytest.approx(
+        many.estimate.output_tok_s.baseline, rel=0.01
+    )

@@ -256,6 +256,8 @@ def test_the_largest_graph_by_the_requests_an_engine_may_run() -> None:
     p = points({"max_num_seqs": 64, "k": 2}, {"max_num_seqs": 1024, "k": 2}, {"engine": "sglang"})
     assert prompt_cost.graph_tokens(p, False).tolist() == [128, 512, 0]
     assert prompt_cost.graph_tokens(p, True).tolist() == [384, 510, 0]
+    asked = p.replace(graph_tokens=np.full(3, 1024.0))  # --max-cudagraph-capture-size 1024
+    assert prompt_cost.graph_tokens(asked, True).tolist() == [1023, 1023, 0]
 
 
 def test_beyond_the_graphs_a_step_is_never_shorter_than_its_launches() -> None:

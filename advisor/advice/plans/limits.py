@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
+from advisor import engines
 from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
+from advisor.perf.prompt_cost import GRAPH_REQUESTS, GRAPH_TOKENS
 from advisor.perf.regimes.setting import (
     Length,
     choose,
@@ -23,6 +25,7 @@ from advisor.perf.regimes.setting import (
 from advisor.perf.sizes import device
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.perf.sizes.shares import card_of, sglang_share
+from advisor.rules.kit.policy import GRAPHLESS
 from advisor.rules.kit.releases import between, build_order
 from advisor.rules.registry import get_defect
 
@@ -118,6 +121,27 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
         return load
     wanted: Length = greater(load, SLOTS)
     return next_power(wanted) if traits(facts.engine).replicas else wanted
+
+
+def lacks_graphs(facts: Facts, prompt: Length, load: Length, slots: Any) -> Any:
+    """Whether vLLM's usual CUDA graphs hold a prompt beside the other requests at once, and those
+    that it captures for so few slots do not; numbers or arrays (N,). Measured:
+    docs/research/h200.md, "Few slots, small graphs".
+    """
+    known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
+    able = known is not None and facts.device.vendor not in GRAPHLESS
+    return able & (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
+
+
+def with_graphs(facts: Facts, plan: Plan) -> Plan:
+    """The plan with the option that gives its slots vLLM's usual CUDA graphs, where it lacks them
+    (`lacks_graphs`).
+    """
+    prompt = (facts.ctx_tokens or inf) * (1 - (facts.prefix_share or 0.0))
+    load = ceil(facts.load / plan.dp)
+    if not lacks_graphs(facts, prompt, load, plan.max_num_seqs or load):
+        return plan
+    return plan.replace(extra=(*plan.extra, (device.GRAPHS, str(GRAPH_TOKENS))))
 
 
 def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
@@ -248,6 +272,9 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
             what, each = ("slots", length or tokens) if reserved else ("requests", tokens)
             why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
+    if size := device.captured_tokens(plan):
+        why = "vLLM captures graphs for twice the slots, which leaves short prompts none"
+        rows.append((device.GRAPHS[2:].replace("-", "_"), str(size), why))
     fraction = plan.memory_fraction or 0.0
     server = facts.hardware is None or facts.hardware.hardware_class == "datacenter"
     if request.memory_fraction is None and fraction > DISPLAY_SHARE and not server:

@@ -23,6 +23,7 @@ from advisor.perf.encoding.things import (
     plans_of,
 )
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
+from advisor.perf.prompt_cost import GRAPH_TOKENS
 from advisor.perf.regimes.setting import Column, is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.prediction import predict_table
@@ -90,17 +91,23 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     kv_bytes = kinds.numbers(lambda word: types.get(cells.normal(word), np.nan))
     points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
     columns = {**table, "kv_cache_dtype": kinds, SHARE_COLUMN: _words(fraction)}
+    graphs = points.graph_tokens.copy()
     for rows, facts, read in asked.groups(points, columns, known, fraction):
         tokens = asked.tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
         open_slots, open_length = np.isnan(slots[rows]), np.isnan(length[rows])
-        plan = _fit_slots(facts, plan, tokens, open_slots, open_length)
+        base = memory.without_drafts(plan)
+        base = base if shares_context(base) else limits.cap_slots(facts, base, tokens)
+        plan = _fit_slots(facts, plan, base, tokens, open_slots, open_length)
         slots[rows] = plan.max_num_seqs
+        prompts = full.input_tokens[rows] * (1 - full.prefix_share[rows])
+        lacks = limits.lacks_graphs(facts, prompts, load[rows], base.max_num_seqs)
+        graphs[rows] = np.where(lacks, GRAPH_TOKENS, np.nan)
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
     narrow = kinds.each(lambda word: is_narrow(word.strip()))
     columns[LENGTH_COLUMN] = _words(length)
-    limited = points.replace(max_num_seqs=slots)
+    limited = points.replace(max_num_seqs=slots, graph_tokens=graphs)
     return predict_table.Encoded(limited, things._replace(narrow_kv=narrow), columns)
 
 
@@ -157,11 +164,12 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
     return np.where(eight, kinds[0], "")
 
 
-def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
+def _fit_slots(
+    facts: Facts, plan: Plan, base: Plan, tokens: Floats, open_: Mask, open_length: Mask
+) -> Plan:
     """The plan with no more slots and context than memory holds, as far as rows (N,) leave open."""
     if shares_context(plan):
         return plan.replace(max_num_seqs=1)  # the others come after it
-    base = limits.cap_slots(facts, memory.without_drafts(plan), tokens)
     fitted = plan.replace(max_num_seqs=base.max_num_seqs)
     if traits(plan.engine).pool == "slots":
         arms = [limits.cap_slots(facts, arm, tokens) for arm in _with_k(facts, fitted, max)]

@@ -22,7 +22,7 @@ from advisor.perf.encoding.encode_names import (
 )
 from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
-from advisor.perf.sizes.device import without_graphs
+from advisor.perf.sizes.device import captured_tokens, without_graphs
 from advisor.perf.sizes.pools import attention_groups, expert_ranks
 from advisor.perf.sizes.weights import DRAFT_SIZE
 
@@ -186,6 +186,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     ),
     "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: scaled_value(plan.prefix_caching),
+    "graph_tokens": lambda _, plan: scaled_value(captured_tokens(plan)),
     "plain_caching": lambda _, plan: scaled_value(plan.plain_caching),
     "max_num_batched_tokens": lambda _, plan: scaled_value(plan.max_num_batched_tokens),
     "kv_bytes": lambda _, plan: table("kv_cache_types").get(

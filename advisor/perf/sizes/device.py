@@ -13,6 +13,7 @@ from advisor.perf.regimes.setting import Length, lesser
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
+GRAPHS = "--max-cudagraph-capture-size"
 GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
 GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-decode", "disabled"))
 USABLE_DISCRETE = sourced(
@@ -192,6 +193,12 @@ def reserves(plan: Plan) -> bool:
 def nearly_fits(plan: Plan, made: MemoryBill) -> bool:
     """Whether a plan's slots are billed too large by no more than such bills were wrong by."""
     return reserves(plan) and made.fits is False and (made.short_gib or 0.0) <= BILL_ERROR_GIB
+
+
+def captured_tokens(plan: Plan) -> int | None:
+    """Tokens of the largest CUDA graph that the plan's own flag asks for (vLLM)."""
+    stated = dict(plan.extra).get(GRAPHS) or ""
+    return int(stated) if stated.isdecimal() else None
 
 
 def without_graphs(plan: Plan) -> bool:

@@ -23,12 +23,11 @@ from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.setting import matches as fits
-from advisor.perf.sizes.device import without_graphs
+from advisor.perf.sizes.device import captured_tokens, without_graphs
 from advisor.perf.sizes.pools import EXPERTS
-from advisor.rules.kit.case import integer, is_hybrid, number, rows
+from advisor.rules.kit.case import is_hybrid, number, rows
 from advisor.rules.registry import Lacking
 
-GRAPHS = "--max-cudagraph-capture-size"
 GRAPHLESS = ("apple", "intel", "huawei")
 KV_BYTES = "--kv-cache-memory-bytes"
 _SIZES = (
@@ -85,7 +84,7 @@ def graphs_end(facts: Facts, plan: Plan) -> tuple[int, int] | None:
     lacks = plan.engine != "vllm" or facts.device.vendor in GRAPHLESS or without_graphs(plan)
     if lacks or plan.k < 1 or plan.k_schedule or verifies_adaptively(plan):
         return None
-    tokens = integer(dict(plan.extra).get(GRAPHS)) or int(figure("regime", "graph_tokens"))
+    tokens = captured_tokens(plan) or int(figure("regime", "graph_tokens"))
     return tokens, tokens // (plan.k + 1) * plan.dp
 
 

@@ -4,11 +4,11 @@ from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
+from advisor.perf.sizes.device import GRAPHS
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import is_gguf
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
-    GRAPHS,
     concurrent_requests,
     each_replica,
     first_match,
