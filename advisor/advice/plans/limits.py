@@ -24,7 +24,7 @@ from advisor.perf.regimes.setting import (
 )
 from advisor.perf.sizes import device
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
-from advisor.perf.sizes.shares import card_of, sglang_share
+from advisor.perf.sizes.shares import sglang_share
 from advisor.rules.kit.policy import GRAPHLESS
 from advisor.rules.kit.releases import between, build_order
 from advisor.rules.registry import get_defect
@@ -219,7 +219,7 @@ def with_share(
     # GiB that the arms need at most beside the share
     outside = reduce(greater, (memory.outside_gib(facts, arm, shape, quant) for arm in arms))
     most = lesser(plan.memory_fraction, round_down(100 * (1 - outside / usable)) / 100)
-    chunk = card_of(1024 * usable).chunk
+    chunk = device.card_of(1024 * usable).chunk
     first = plan.max_num_batched_tokens or chunk
     budget: Any = plan.max_num_batched_tokens
     fraction, open_ = greater(most, LEAST_SHARE), True

@@ -19,7 +19,6 @@ from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.perf.sizes.pools import is_latent
-from advisor.perf.sizes.shares import card_of
 from advisor.rules.kit.models import comes_before, first_release
 from advisor.rules.kit.releases import asked_release
 
@@ -38,6 +37,7 @@ DP_LM_HEAD = ("--enable-dp-lm-head", None)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 SMALL_GB = sourced(32, "GB", "own choice: a consumer card or a small workstation card", "chosen")
+TINY_GB = sourced(16, "GB", "own choice: here vLLM's default leaves more KV cache", "chosen")
 SMALL_BUDGET = sourced(
     4096, "tokens", "own choice: half of the usual, which frees activations", "chosen"
 )
@@ -55,7 +55,9 @@ def step_and_share(facts: Facts) -> tuple[int, float]:
     small = (size.value if size is not None else USUAL_GB) <= SMALL_GB
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
     if small and known.outside_share:
-        batched = min(batched, card_of(1024 * (device.usable_gib(facts) or SMALL_GB)).chunk)
+        batched = min(batched, device.card_of(1024 * (device.usable_gib(facts) or SMALL_GB)).chunk)
+    elif size is not None and size.value <= TINY_GB:
+        batched = min(batched, device.default_budget(facts))
     return batched, UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
 
 

@@ -4,11 +4,15 @@ workspaces, graphs; and how far a bill of slots can be wrong.
 GiB per GPU. What it does not know: what other processes hold.
 """
 
+from math import inf
+
 from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan
+from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
 from advisor.engines.traits import traits
+from advisor.knowledge.imputed import table
 from advisor.perf.regimes.setting import Length, lesser
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
@@ -75,6 +79,29 @@ LLAMA_COMPUTE_GIB = sourced(
     "assumed",
 )
 
+
+class Card(NamedTuple):
+    """What SGLang takes for a card below so much memory; `graphs_wide` from `WIDE` ranks on."""
+
+    below_gib: float
+    chunk: int  # tokens of a prefill step
+    graphs: int  # largest batch that graphs are captured for
+    graphs_wide: int
+
+
+CARDS = sourced(
+    (
+        Card(20, 2048, 8, 8),
+        Card(35, 4096, 48, 160),
+        Card(60, 4096, 32, 160),
+        Card(90, 8192, 256, 512),
+        Card(160, 8192, 256, 512),
+        Card(inf, 16384, 512, 512),
+    ),
+    "GiB, tokens, requests",
+    "sglang 0.5.23 memory_hook.py: chunked_prefill_size and max_bs by gpu_mem",
+    "read",
+)
 USUAL_BUDGET = sourced(
     8192, "tokens", "vLLM engine/arg_utils.py: default of its API server on a large device", "read"
 )
@@ -102,6 +129,11 @@ OVERFLOW_GIB = sourced(
 )
 
 
+def card_of(total_mib: float) -> Card:
+    """The row of the rule for a card of so much memory, MiB."""
+    return next(one for one in CARDS if total_mib < 1024 * one.below_gib)
+
+
 def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
     """Return the release of the plan, else of the facts; None where neither states one."""
     return release(plan.engine_version or facts.engine_version or "")
@@ -112,7 +144,7 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
     if plan.engine not in pools.SERVERS:
         return LLAMA_COMPUTE_GIB
     budget = plan.max_num_batched_tokens
-    tokens = USUAL_BUDGET if budget is None else budget
+    tokens = default_budget(facts, plan.engine) if budget is None else budget
     activations = tokens * (shape.hidden or USUAL_WIDTH) * ACTIVATION_BYTES / GIB
     graphs: float = sum(
         GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * lesser(k, MOST_GRAPHS) for k in _draft_lengths(plan)
@@ -121,6 +153,17 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
         graphs = GRAPHS_GIB / 2
     unified = UNIFIED_EXTRA_GIB if facts.device.unified_memory else 0.0
     return BASE_OVERHEAD_GIB + activations + graphs + unified
+
+
+def default_budget(facts: Facts, engine: str | None = None) -> int:
+    """Tokens of a step that the engine (of the facts) takes for this card, unless told."""
+    memory, name = facts.device.memory_gb, facts.hardware.id if facts.hardware else ""
+    if memory is None:
+        return USUAL_BUDGET
+    if traits(engine or facts.engine).outside_share:
+        return card_of(memory.value * 1000**3 / 1024**2).chunk
+    small = memory.value * 1e9 < table("values")["big_batches_bytes"] or "a100" in name
+    return int(table("values")["budget_small"]) if small else USUAL_BUDGET
 
 
 def _draft_lengths(plan: Plan) -> tuple[int, ...]:

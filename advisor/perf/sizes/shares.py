@@ -9,11 +9,10 @@ from math import inf
 
 from advisor import engines
 from advisor.domain.nouns import LLM, Facts, Plan
-from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf.regimes.setting import greater, lesser
-from advisor.perf.sizes.device import release_of, usable_gib
+from advisor.perf.sizes.device import card_of, release_of, usable_gib
 
 DEFAULT_FRACTION = sourced(
     {"llama-server": 1.0, "ik_llama.cpp": 1.0},
@@ -23,28 +22,6 @@ DEFAULT_FRACTION = sourced(
 )
 
 
-class Card(NamedTuple):
-    """What SGLang takes for a card below so much memory; `graphs_wide` from `WIDE` ranks on."""
-
-    below_gib: float
-    chunk: int  # tokens of a prefill step
-    graphs: int  # largest batch that graphs are captured for
-    graphs_wide: int
-
-
-CARDS = sourced(
-    (
-        Card(20, 2048, 8, 8),
-        Card(35, 4096, 48, 160),
-        Card(60, 4096, 32, 160),
-        Card(90, 8192, 256, 512),
-        Card(160, 8192, 256, 512),
-        Card(inf, 16384, 512, 512),
-    ),
-    "GiB, tokens, requests",
-    "sglang 0.5.23 memory_hook.py: chunked_prefill_size and max_bs by gpu_mem",
-    "read",
-)
 WIDE = sourced(4, "ranks", "sglang 0.5.23 memory_hook.py: tp_size < 4", "read")
 FIXED_MIB, TOKEN_MIB, LEAST_TOKENS, RANK_MIB, GRAPH_MIB, PREFILL_GRAPH_MIB, MLA_MIB = sourced(
     (512.0, 1.5, 2048, 128.0, 2.0, 8.0, 1536.0),
@@ -99,11 +76,6 @@ def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
     sees = facts.llm.multimodal and not facts.llm.id.startswith(TEXT_ONLY)
     share: float = (VISION if sees else 1.0) * (1 - reserve / total)
     return share
-
-
-def card_of(total_mib: float) -> Card:
-    """The row of the rule for a card of so much memory, MiB."""
-    return next(one for one in CARDS if total_mib < 1024 * one.below_gib)
 
 
 def default_share(facts: Facts, plan: Plan, shape: LLM) -> float:
