@@ -46,7 +46,7 @@ def predict(rows: Path, out: Path) -> None:
     done = predict_rows(rows, out)
     say(f"{done.rows} rows, {done.errors} with an error, written to {out}", err=is_stream(out))
     for name in done.strange:
-        say(f"{name}; its rows are predicted as unknown hardware", err=True)
+        say(name, err=True)
     if done.rows and done.errors == done.rows:
         say(f"Error: no row could be predicted; the first: {done.first}", err=True)
         click.get_current_context().exit(1)

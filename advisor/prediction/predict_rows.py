@@ -19,6 +19,7 @@ from advisor.domain.files import MAX_LINE, lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import csv_cell, printable
 from advisor.domain.sourced import sourced
+from advisor.domain.spelling import nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.prediction import predict_table
 
@@ -37,7 +38,7 @@ class RowCount(NamedTuple):
     rows: int
     errors: int
     first: str | None = None  # the first row's error, of those with one
-    strange: tuple[str, ...] = ()  # what is wrong with names of hardware that nobody knows
+    strange: tuple[str, ...] = ()  # hardware that nobody knows, misspelt columns
 
 
 def predict_rows(
@@ -130,6 +131,7 @@ class TableHeader:
         for i, name in enumerate(names):
             if name == name.lower() or name.lower() not in self.columns:
                 self.columns[name.lower()] = i
+        self.columns = predict_table.with_same(self.columns)
         _check(cells, self.columns)
         self.kept = [i for i, name in enumerate(names) if name.lower() not in predict_table.FIELDS]
         self.line = [*(csv_cell(cells[i]) for i in self.kept), *predict_table.FIELDS]
@@ -138,10 +140,6 @@ class TableHeader:
         """The columns of a batch; what a short row lacks is empty."""
         found = list(islice(zip_longest(*batch, fillvalue=""), self.width))
         return found + [("",) * len(batch)] * (self.width - len(found))
-
-    def by_column(self, cells: list[tuple[str, ...]]) -> dict[str, Sequence[str]]:
-        """The cells of the rows by column."""
-        return {name: cells[i] for name, i in self.columns.items()}
 
 
 def _check(cells: list[str], columns: dict[str, int]) -> None:
@@ -172,10 +170,15 @@ def _stream(
     writer.writerow(header.line)
     rows = errors = 0
     first: str | None = None
-    strange: dict[str, str] = {}
+    known = {*predict_table.READ_HERE, *predict_table.FIELDS}
+    strange = {
+        name: f"column {printable(name, 40)} is not read: is {near} meant?"
+        for name in {*header.columns} - known
+        if (near := nearest_word(name, known - {*header.columns}, "setting"))
+    }
     for batch in _batches(reader):
         cells = header.turn(batch)
-        found = columns(header.by_column(cells), len(batch))
+        found = columns({name: cells[i] for name, i in header.columns.items()}, len(batch))
         kept = [_safe(cells[i]) for i in header.kept]
         made = [_safe(found[name]) for name in predict_table.FIELDS]  # None stays empty
         writer.writerows(zip(*kept, *made, strict=True))
@@ -195,7 +198,7 @@ def _strange(name: str) -> str | None:
     try:
         knowledge.hardware(name.strip() or UNKNOWN)
     except AdvisorError as error:
-        return printable(str(error))
+        return f"{printable(str(error))}; its rows are predicted as unknown hardware"
     return None
 
 

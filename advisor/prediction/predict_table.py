@@ -4,7 +4,7 @@ A table is handed over by column: many rows repeat their words, and what is read
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +35,15 @@ from advisor.prediction.intervals import Predicted, pick, within_tokens
 from advisor.prediction.model import Model, prepare
 from advisor.prediction.switches import USUAL_GPUS, widen, with_overflow
 
+T = TypeVar("T")
 READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS, SMALL = 4, 0.1  # of a number; a ratio below this has as many more
 LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
+# A question's own names for columns of the table
+SAME = {"hw": "hardware", "quantization": "quant", "method": "spec_method", "gpus": "gpu_count",
+        "ctx": "input_tokens", "ctx_tokens": "input_tokens", "output": "output_tokens"}  # fmt: skip
 _ENDLESS = "the row's numbers lead to no finite prediction"
 _MTP = arrays.METHOD_CODE["mtp"]
 _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")
@@ -49,6 +53,11 @@ def decisions(found: Predicted, metric: Codes) -> npt.NDArray[np.int8]:
     """On, off or measure for each prediction, by the rule of every command (N,)."""
     first = (metric == _TTFT) & (found.p10 <= 1.0) & (found.p90 >= 1.0)
     return decide(found.p50, found.p_gain, first, found.measured_gain)
+
+
+def with_same(columns: Mapping[str, T]) -> dict[str, T]:
+    """The columns, each also under the table's name for it where it has the question's own."""
+    return {**{SAME[name]: cell for name, cell in columns.items() if name in SAME}, **columns}
 
 
 class Encoded(NamedTuple):
@@ -233,7 +242,8 @@ def predict_dicts(
     if not table:
         return []
     names = {str(name) for row in table for name in row}
-    found = predict({name: [_cell(row.get(name)) for row in table] for name in names}, len(table))
+    columns = with_same({name: [_cell(row.get(name)) for row in table] for name in names})
+    found = predict(columns, len(table))
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9510, 6230), "advisor": (61890, 38040), "cli": (5190, 3050), "engines": (3890, 2630),
+    "advice": (9590, 6290), "advisor": (62000, 38130), "cli": (5190, 3050), "engines": (3890, 2630),
     "knowledge, lint, domain": (5720, 3840), "lab": (4020, 2600), "other": (120, 70),
-    "perf": (5840, 3150), "prediction, methods": (3590, 2050), "readers": (7730, 5580),
-    "readers/results": (2680, 1590), "render": (4920, 2760), "rules": (8860, 4600),
-    "tests": (36680, 20510),
+    "perf": (5870, 3160), "prediction, methods": (3600, 2060), "readers": (7730, 5580),
+    "readers/results": (2680, 1590), "render": (4920, 2770), "rules": (8860, 4600),
+    "tests": (36730, 20540),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,

@@ -50,6 +50,23 @@ def test_vllms_default_share_is_that_of_its_release() -> None:
         assert unset == given
 
 
+@pytest.mark.parametrize(
+    ("card", "engine", "tokens"),
+    [("rtx4090", "vllm", 2048), ("a100-80gb", "vllm", 2048), ("h100", "vllm", 8192),
+     ("rtx4060ti", "sglang", 2048), ("rtx4090", "sglang", 4096), ("h200", "sglang", 8192)],
+)  # fmt: skip
+def test_a_bill_without_a_token_budget_is_that_of_the_engines_default(
+    card: str, engine: Any, tokens: int
+) -> None:
+    """vllm/engine/arg_utils.py get_batch_defaults: 8192 from 70 GiB on but on an A100; SGLang
+    0.5.23 memory_hook.py: chunked_prefill_size by gpu_mem.
+    """
+    known = facts(card, "fp8").replace(engine=engine)
+    asked = [plan(engine=engine, max_num_batched_tokens=n) for n in (None, tokens)]
+    unset, given = (memory.bill(known, one) for one in asked)
+    assert unset == given
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     """Gemma 4 31B: 50 layers of 16 heads of 256 over 1024 tokens are 0.78 GiB a request in 16 bit,

@@ -222,6 +222,9 @@ def test_names_of_columns_in_any_case(tmp_path: Path) -> None:
     assert loud["speedup_p50"] == plain["speedup_p50"] != ""
     assert [name.strip() for name in loud][: len(ROW)] == [name.upper() for name in ROW]
     assert "Speedup_P50" not in loud
+    same = {"input_tokens": "ctx_tokens", "quant": "quantization", "spec_method": "method"}
+    (asked,) = run(tmp_path, f"{','.join(same.get(name, name) for name in ROW)}\n{LINE}\n")
+    assert asked["speedup_p50"] == plain["speedup_p50"], "a question's own names are read"
     (both,) = run(tmp_path, f"Model,{HEADER}\nno such thing,{LINE}\n")
     assert both["speedup_p50"] == plain["speedup_p50"], "the exact name counts where both are there"
 
@@ -355,16 +358,18 @@ def test_the_python_door_takes_rows_without_a_metric_and_refuses_what_is_no_list
 
 @pytest.mark.parametrize("words", [
     "quant=fp9", "engine=tgi", "engine_version=vllm", "workload=caht", "goal=latency",
-    "gpu_count=2 tp=3",
+    "gpu_count=2 tp=3", "quant=q4_k_m engine=vllm", "engine=tensorrt-llm",
+    "model=llama-3.3-70b hardware=rtx4090 quant=bf16", "model=qwen3-8b input_tokens=65536",
 ])  # fmt: skip
 def test_a_row_that_asks_is_refused_as_a_question_and_one_that_ran_is_not(words: str) -> None:
     from advisor import predict
 
     wrong = cells(words)
     asks, ran = predict([ROW | wrong, ROW | wrong | {"source_id": "mine"}])
-    assert (
-        next(iter(wrong.values())) in asks["error"].replace("tp 3 needs", "2") and not ran["error"]
-    )
+    said = asks["error"].lower().replace("tp 3 needs", "2").replace("the request", "qwen3-8b")
+    assert next(iter(wrong.values())) in said and not ran["error"]
+    (none,) = predict([ROW | {"k": "0", "concurrency": "64", "input_tokens": "8192"}])
+    assert none["speedup_p50"] == none["speedup_p10"] == 1, "no drafts are no method"
     aims = [ROW | {"speedup_metric": metric, "goal": goal}
             for metric, goal in (("", "tpot"), ("tpot", ""), ("ttft", "tpot"))]  # fmt: skip
     by_goal, by_name, stated = predict(aims)

@@ -148,7 +148,7 @@ def test_a_launch_is_described_in_a_line(fields: dict[str, Any], text: str) -> N
               "version_pinned": True, "model": None, "container": None,
               "flags": (), "flag": lambda _: None}  # fmt: skip
     plan = cases.plan(fields.pop("k", 0)).replace(**fields.pop("plan", {}))
-    made: Any = SimpleNamespace(launch=SimpleNamespace(**launch | fields), plan=plan,
+    made: Any = SimpleNamespace(launch=SimpleNamespace(**launch | fields), plan=plan, speculates=1,
                                 facts=cases.FACTS)  # fmt: skip
     assert describe_launch(made) == text
 

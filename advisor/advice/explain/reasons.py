@@ -200,16 +200,16 @@ def _from_step(facts: Facts, best: Candidate) -> Reason | None:
     brief = f"{drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} tokens"
     overall = estimate.output_tok_s.speedup.p50
     apart = log(overall / decoding)
-    if (lost := _loss_words(best)) and apart <= -SAME_GAIN:
+    if (lost := loss_words(best.findings)) and apart <= -SAME_GAIN:
         brief = f"{decoding:.2f}x while decoding; {lost} leave {overall:.2f}x"
     elif abs(apart) >= OTHER_GAIN or (decoding < 1 < overall and apart >= SAME_GAIN):
         brief = f"{decoding:.2f}x while decoding{_what_else(facts, best, decoding)}"
     return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
 
 
-def _loss_words(best: Candidate) -> str:
+def loss_words(findings: Sequence[Finding]) -> str:
     """The documented losses that are in the gain, by their codes; "" where there are none."""
-    lost = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
+    lost = {f.code: f.effect for f in findings if f.effect in ("loss", "caution")}
     what = "documented losses" if "loss" in lost.values() else "losses documented nearby"
     return f"{what} ({', '.join(sorted(lost))})" if lost else ""
 
@@ -227,7 +227,7 @@ def _what_else(facts: Facts, best: Candidate, decoding: float) -> str:
         graphs if beyond and overall > decoding else "",
         f"{then:.0f} instead of {now:.0f} requests at once" if then < now else "",
         "prefill and nearby benchmarks",
-        _loss_words(best),
+        loss_words(best.findings),
     ]
     return f"; with {' and '.join(part for part in parts if part)}, {overall:.2f}x overall"
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from advisor import engines
 from advisor.advice import judge
+from advisor.advice.explain.reasons import loss_words
 from advisor.advice.explore.k_ranges import AXIS
 from advisor.advice.explore.policy import doublings
 from advisor.advice.explore.sweep import sweep
@@ -237,10 +238,12 @@ def _gain(a: ComparedArm, b: ComparedArm) -> list[str]:
     same = a.advice.candidate.k == b.advice.candidate.k and abs(log(cost[1] / cost[0])) < ALIKE_STEP
     if same and abs(log(right / left)) < ALIKE_STEP:
         return [f"speculation is expected to gain as much with {b.label} as with {a.label}"]
+    lost = [(arm.label, loss_words(arm.advice.findings)) for arm in (a, b)]
+    words = "".join(f"; {label}: {own}" for label, own in lost if own)
     return [
         f"with speculation a cycle yields {right:.2f} tokens and costs {cost[1]:.2f} baseline "
         f"steps with {b.label} (k={b.advice.candidate.k}), {left:.2f} for {cost[0]:.2f} with "
-        f"{a.label} (k={a.advice.candidate.k})"
+        f"{a.label} (k={a.advice.candidate.k}){words}"
     ]
 
 

@@ -132,7 +132,7 @@ def _build_layouts(
     layouts = [build("off", "one server without speculation", [(reference, 0)])]
     on = "one server with speculation"
     if reference.best is None:
-        why = "no speculative method is known to run here: see `advisor recommend`"
+        why = "no speculative method is known to run in this layout: see `advisor recommend`"
         layouts.append(PlanLayout(kind="on", title=on, refusal=why))
     else:
         plan = reference.candidates[0][reference.best].plan

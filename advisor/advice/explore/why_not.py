@@ -80,7 +80,7 @@ def _no_method(request: Request, load: LoadPoint, asked: str) -> WhyNot:
     if load.refusal is not None:
         return WhyNot(asked=asked, head=load.refusal, reasons=())
     answer = recommend(request, what_if=False)
-    head = f"{ANSWERS.get(answer.decision, '')}no speculative method is known to run here"
+    head = f"{ANSWERS.get(answer.decision, '')}no speculative method is known to run in this layout"
     return WhyNot(asked=asked, head=head, reasons=tuple(row.text for row in answer.reasons))
 
 

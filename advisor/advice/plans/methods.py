@@ -177,7 +177,7 @@ def may_draft(facts: Facts) -> bool:
             return True
     if any(asked in (None, d.method) and facts.engine in d.engines for d in facts.drafters):
         return False  # the same
-    return bool(measured_elsewhere(facts))
+    return any(row.median > 1 for row in measured_elsewhere(facts))  # who lost is no reason to try
 
 
 def unlisted_words(facts: Facts, model: LLM) -> str:

@@ -61,8 +61,12 @@ class _Asked(NamedTuple):
 
 
 @np.errstate(all="ignore")
-def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded:
-    """The rows with the limits of their question's plan, from tokens of a step to caching."""
+def with_limits(
+    row: predict_table.Encoded, asks: Mask, refused: dict[int, str]
+) -> predict_table.Encoded:
+    """The rows with the limits of their question's plan, from tokens of a step to caching; those
+    that nothing serves are written into `refused`.
+    """
     points, things, table = row
     count, full = len(points), prepare(points)[1]
     known = asks & things.engine.among(WRITTEN) & things.model.holds(lambda _: True)
@@ -98,6 +102,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         open_slots, open_length = np.isnan(slots[rows]), np.isnan(length[rows])
         base = memory.without_drafts(plan)
         base = base if shares_context(base) else limits.cap_slots(facts, base, tokens)
+        for wrong, why in _misfits(facts, base, tokens):
+            refused |= dict.fromkeys(rows[wrong].tolist(), why)
         plan = _fit_slots(facts, plan, base, tokens, open_slots, open_length)
         slots[rows] = plan.max_num_seqs
         prompts = full.input_tokens[rows] * (1 - full.prefix_share[rows])
@@ -109,6 +115,23 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     columns[LENGTH_COLUMN] = _words(length)
     limited = points.replace(max_num_seqs=slots, graph_tokens=graphs)
     return predict_table.Encoded(limited, things._replace(narrow_kv=narrow), columns)
+
+
+def _misfits(facts: Facts, base: Plan, tokens: Floats) -> Iterator[tuple[Mask, str]]:
+    """The rows (N,) that no plan serves, and why: files of other engines, requests beyond the
+    model, weights beyond the memory.
+    """
+    needs = facts.quant.engines if facts.quant is not None else ()
+    if facts.quant is not None and needs and base.engine not in needs:
+        why = f"{facts.quant.id} does not run on {base.engine}: it needs {' or '.join(needs)}"
+        yield np.full(tokens.shape, True), why
+    if top := facts.llm.max_context_tokens:
+        yield tokens > top, f"the request does not fit the model's context of {top} tokens"
+    free = memory.free_gib(facts, base)
+    if free is not None and traits(base.engine).memory_share:
+        why = f"{facts.llm.id} does not fit on this hardware with {base.engine}"
+        over = np.broadcast_to(np.asarray(free) <= 0, tokens.shape)
+        yield over, f"{why}: `advisor recommend` says what does"
 
 
 def _words(values: Floats) -> Column:

@@ -85,7 +85,7 @@ def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
         rows = RowWords(columns, count, asks)
         refused = rows.refusals()
         rows.complete()
-    limit = partial(with_limits, asks=asks)
+    limit = partial(with_limits, asks=asks, refused=refused)
     made = predict_table.predict_columns(rows.columns, count, complete=limit)
     for i, error in refused.items():
         for name, values in made.items():
@@ -125,6 +125,8 @@ class RowWords:
 
     def complete(self) -> Self:
         """Write what a question has where the rows say nothing."""
+        none = self.asks & (self._words("k").numbers(cells.not_negative) == 0)
+        self._write("spec_method", none, "none")  # no draft tokens take no drafter's memory
         self._fill("speedup_metric", ("goal",), lambda goal: goal.replace("balanced", ""))
         self._fill("workload", (), lambda: Request.model_fields["workload"])
         self._fill("input_tokens", ("depth_tokens",), lambda depth: depth or str(USUAL_PROMPT))
@@ -272,7 +274,7 @@ def _facts(asked: Mapping[str, str], load: Sequence[float]) -> Facts | None:
 Known = tuple[str, ...] | Callable[[str], Any]
 _NAMES: dict[str, Known] = {
     "quant": store.quant,
-    "engine": lambda word: read_engine(word) in arrays.ENGINES or engines.get(word),
+    "engine": lambda word: read_engine(word) == "custom" or engines.get(read_engine(word)),
     "workload": arrays.WORKLOADS[1:],
     "goal": get_args(Goal),
     "engine_version": lambda word: re.match(r"(v|b|build )?\d|[0-9a-f]{7}", word),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Policy, Sweep
 from advisor.advice.plans.topology import where
+from advisor.advice.resolve import as_options
 from advisor.advice.wording import k_text
 from advisor.domain.nouns import LaunchText
 from advisor.render.explore.chart import (
@@ -24,6 +25,7 @@ from advisor.render.layout import (
     columns,
     heading,
     number,
+    pack_command,
     pack_launch,
     percent,
     within_lines,
@@ -224,10 +226,10 @@ def policy_text(policy: Policy, paper: Paper = PAGE) -> str:
         spot += f" to measure it; meanwhile the same without {', '.join(own)}"
     lines += [heading(line) for line in paper.wrap(f"Run{spot}")]
     lines += pack_launch(off if policy.decision == "off" else run, paper.width)
-    lines += paper.wrap(
-        "All loads and k: advisor sweep --vary "
-        f"concurrency={loads[0].requests}..{loads[-1].requests}"
-    )
+    options = " ".join(as_options(request.replace(concurrency=1)))
+    vary = f"--vary concurrency={loads[0].requests}..{loads[-1].requests}"
+    lines += pack_command(f"advisor sweep {options} {vary}", paper.width)
+    lines[-1] += "  # all loads and k"
     return paper.text(lines)
 
 

@@ -50,7 +50,7 @@ def test_why_not_where_nothing_can_draft(
     answer = SimpleNamespace(decision=decision, reasons=REASONS)
     monkeypatch.setattr(why_not, "sweep", lambda request, vary: SimpleNamespace(loads=[made]))
     monkeypatch.setattr(why_not, "recommend", lambda *_, **__: answer)
-    head = refusal or f"the answer is {word}: no speculative method is known to run here"
+    head = refusal or f"the answer is {word}: no speculative method is known to run in this layout"
     found = why_not.why_not(cases.REQUEST, "k=2")
     assert (found.asked, found.head) == ("k=2", head)
     assert found.reasons == (() if refusal else ("middle", "light", "heavy"))
