@@ -74,9 +74,7 @@ def _check_together(fields: Mapping[str, Any], path: str) -> None:
         ("kv_heads", "heads", "key and value heads than attention heads"),
     ):
         if fields.get(whole) and (fields.get(part) or 0) > fields[whole]:
-            raise AdvisorError(
-                f"{printable(path)}: more {words}: {fields[part]} and {fields[whole]}"
-            )
+            raise AdvisorError(f"{printable(path)}: more {words}: {fields[part]}, {fields[whole]}")
 
 
 def _alike(known: Any, read: Any) -> bool:

@@ -80,7 +80,10 @@ _SAID = lazy_re(
 )
 
 _COMMENT_IMAGE = lazy_re(
-    r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)",
+    r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)"
+    r"|--container-image(?:=|[ \t]+)[\"']?(?:dockerd?://)?(?:[\w.-]+@)?([\w./#-]+:[\w.-]+)"
+    r"|^[ \t]*(?:export )?(\w+)=[\"']?(?:dockerd?://)?([\w./#-]+:[\w.-]+)[\"']?[ \t]*$"
+    r"(?=[\s\S]{0,20000}--container-image(?:=|[ \t]+)[\"']?\$\{?\3\b)",
     re.I | re.M,
 )
 
@@ -93,9 +96,12 @@ INSTALL = lazy_re(
 
 
 def image_comment(text: str) -> tuple[str, int] | None:
-    """The image of an `# image: name:tag` comment of a script, and its offset."""
-    found = _COMMENT_IMAGE.search(text)
-    return (found.group(1), found.start(1)) if found else None
+    """The image of an `# image: name:tag` comment of a script or of Slurm, and its offset."""
+    found = _COMMENT_IMAGE.search(text)  # Slurm's has # behind the registry (Pyxis)
+    return found and (
+        found[found.lastindex or 0].replace("#", "/"),
+        found.start(found.lastindex or 0),
+    )
 
 
 def version_in_text(text: str, engine: str) -> tuple[str | None, bool]:

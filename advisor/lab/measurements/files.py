@@ -39,9 +39,7 @@ def check(path: Path, known: KnownIds = ANY_ID) -> tuple[int, list[Problem]]:
         rows, problems = _check_file(path, known)
         return len(rows), sorted(problems)
     if not (path / "runs").is_dir():
-        raise AdvisorError(
-            f"{path} has no folder runs/; give a measurements folder or a CSV of runs."
-        )
+        raise AdvisorError(f"{path} has no folder runs/; give a measurements folder or CSV of runs")
     rows, problems = schema.read_runs(path, known)
     accepted, more = schema.read_acceptance(path)
     problems += [*more, *_sidecar_problems(path), *bounds.problems(rows)]
@@ -125,9 +123,7 @@ def add(
             )
     problems = sorted(_check_file(runs, ANY_ID)[1]) if runs else []
     if problems:
-        raise AdvisorError(
-            f"{len(problems)} bad rows, the first: {problems[0]}; nothing was added."
-        )
+        raise AdvisorError(f"{len(problems)} bad rows, the first: {problems[0]}; nothing was added")
     for part in ("runs", "acceptance", "sources"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     for source in names:
@@ -218,9 +214,7 @@ def index_text(folder: Path) -> str:
     """The text of index.jsonl, in the files' order. Raises AdvisorError where a row is bad."""
     rows, problems = schema.read_runs(folder)
     if problems:
-        raise AdvisorError(
-            f"{len(problems)} bad rows in the measurements, the first: {problems[0]}."
-        )
+        raise AdvisorError(f"{len(problems)} bad rows of measurements, the first: {problems[0]}")
     dates = {source: str(facts.get("date", "")) for source, facts in read_sidecars(folder).items()}
     note = "by `advisor data index` from runs/ and sources/; do not edit"
     return to_text(index_entries(rows, dates), note)

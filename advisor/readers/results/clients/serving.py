@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from advisor.engines.sglang import METHODS
 from advisor.readers.results.document import Document
 from advisor.readers.results.fields import (
     FileLayout,
@@ -86,13 +87,14 @@ def _sglang_finish(run: BenchmarkRun, row: Row) -> Row:
     backend = text_at(row, "backend") or ""
     engine = next((name for word, name in ENGINES.items() if backend.startswith(word)), None)
     # exactly 1 without draft steps: a server that does not speculate
-    steps = number_at(row, "server_info > speculative_num_steps")
-    length = number_at(row, "accept_length")
+    info, length = part_at(row, "server_info"), number_at(row, "accept_length")
+    steps, word = number_at(info, "speculative_num_steps"), info.get("speculative_algorithm", "")
     drafted = length is not None and (length > 1 or (length == 1 and bool(steps)))
-    release = text_at(part_at(row, "server_info"), "version")
     update: dict[str, Any] = {
         "part": run.part or text_at(row, "tag") or "", "engine": engine,
-        "engine_version": release if engine == "sglang" else None,
+        "engine_version": text_at(info, "version") if engine == "sglang" else None,
+        # a server without an algorithm says null
+        "method": "none" if word is None else METHODS.get(str(word).upper(), run.method),
         "output_spread": spread_of(floats_at(row, "output_lens")),
         "acceptance": Acceptance(length=length) if drafted else None,
         "notes": ("inter-token latency is per token, not per chunk",),
