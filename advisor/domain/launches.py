@@ -13,7 +13,7 @@ CUT_OFF_CAUSES: dict[CutOffCause, str] = {
     "comment": "a comment among the options ends the command",
     "no sign": "the line above it does not end in a backslash",
     "empty line": "an empty line follows the backslash of the line above",
-    "blanks": "spaces follow the backslash of the line above",
+    "blanks": "spaces or a carriage return follow the backslash of the line above",
     "blanks in batch": "spaces follow the ^ above",
     "wrong sign": "cmd goes on with ^, not with \\",
 }

@@ -80,13 +80,9 @@ class LaunchMaker:
             launch = adapter.read_mapping(self._items(found), env, origin=found.origin, **about)
         else:
             launch = adapter.read(tokens, env, **about)
-        extra: dict[str, Any] = {}
-        if found.open_end or (
-            gguf_engine(found.engine)  # which reads options from its environment
-            and found.around is not None
-            and found.around.env_elsewhere
-        ):
-            extra["open_end"] = True
+        # llama-server reads options from its environment
+        outside = gguf_engine(found.engine) and found.around and found.around.env_elsewhere
+        extra: dict[str, Any] = {"open_end": True} if found.open_end or outside else {}
         if isinstance(found.said, CutOff):
             options = self.redactor.clean(show(found.said.options))
             extra["cut_off"] = found.said.replace(options=options)

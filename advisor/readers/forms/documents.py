@@ -33,7 +33,9 @@ _NO_LAUNCH = frozenset((*_OTHERS.split(), "mermaid"))
 
 def read_markdown(reading: Reading) -> None:
     """Every fenced block that can start a server. They are examples: none runs beside another."""
-    text = literal(reading.source.text)
+    text = replace_matches(  # a page is shown without carriage returns
+        literal(reading.source.text), lazy_re(r"\r(?=\n)"), lambda *_: EMPTY
+    )
     for found in _FENCED.finditer(text.text):
         known, language = len(reading.found), found[2].lower() or "sh"
         if language in _NO_LAUNCH:

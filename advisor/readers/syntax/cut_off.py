@@ -13,8 +13,8 @@ from advisor.readers.syntax.mapped import Mapped
 
 _REMARK = lazy_re(r"(?:^|(?<=[ \t;&|]))#")
 _OPTION = lazy_re(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
-# a backslash, then blanks: meant to continue, as the next line's option says
-LOOSE_END = lazy_re(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
+# a backslash, then blanks or a carriage return: meant to continue, as the next line's option says
+LOOSE_END = lazy_re(r"\\(?:[ \t]+\r?|\r)(?=\n[ \t]*-)")
 _EMPTY = lazy_re(r"\\\r?\n(?:[ \t]*\r?\n)+(?=[ \t]*-)")
 # an open one ends with the line: else each is tried anew
 _QUOTED = lazy_re(r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?")
@@ -58,7 +58,7 @@ def options_after_blanks(command: Mapped, reading: Reading) -> CutOff | None:
     loose = LOOSE_END.search(command.text) or _EMPTY.search(command.text)
     if loose is None:
         return None
-    cause: CutOffCause = "empty line" if loose.group()[1:2] in "\r\n" else "blanks"
+    cause: CutOffCause = "empty line" if "\n" in loose.group() else "blanks"
     names: list[str] = []
     first, at = -1, loose.end()
     for line in command.part(at, len(command)).text.split("\n")[:MAX_LINES]:

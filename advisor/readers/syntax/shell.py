@@ -47,7 +47,7 @@ def _parsable(text: str) -> bytes:
     text = _REMARK.sub(lambda found: " " * len(found.group()), text)
     text = _MARKS.sub(lambda found: "_" * len(found.group()), text)
     text = _SHIFT.sub("**", text)
-    text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
+    text = LOOSE_END.sub(lambda found: found.group()[1:] + "\\", text)
     if "\r" in text:
         text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
     return _NON_ASCII.sub("_", text).encode("ascii")
@@ -70,7 +70,7 @@ class Shell(ShellState):
         before = len(self.reading.found)
         self.source = placeholders_to_holes(self.source)
         if loose := LOOSE_END.search(self.source.text):
-            note = "spaces follow the backslash at the line's end; it is read as if it continued"
+            note = "more follows the backslash at the line's end; it is read as if it continued"
             self.reading.note(note, self.source.pos[loose.start()])
         root = parse(self.source.text)
         self._read(root)

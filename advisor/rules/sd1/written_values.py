@@ -17,7 +17,7 @@ _MEND: dict[CutOffCause, str] = {
     "comment": "Move the comment above the command.",
     "no sign": "End the line above with a backslash.",
     "empty line": "Delete the empty line.",
-    "blanks": _NO_BLANKS,
+    "blanks": f"{_NO_BLANKS[:-1]}, or the carriage returns of all (dos2unix).",
     "blanks in batch": _NO_BLANKS,
     "wrong sign": "End the line above with ^.",
 }
