@@ -152,6 +152,7 @@ class Launch(Frozen):
     stray_switch_values: tuple[StraySwitchValue, ...] = ()
     cut_off: CutOff | None = None
     open_end: bool = False  # what is not read (a variable, a file) may add options
+    background: bool = False  # a script goes on while it runs (&)
     too_old: bool = False  # the release is from before the catalogue
 
     def flag(self, name: str) -> Flag | None:

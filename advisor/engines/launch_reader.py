@@ -27,6 +27,7 @@ class About(TypedDict, total=False):
     file: str
     line: int
     form: str
+    background: bool
 
 
 class LaunchReader(Writer):
@@ -122,6 +123,7 @@ class LaunchReader(Writer):
             file=about.get("file", ""),
             line=about.get("line", 0) or (walk.flags[0].line if walk.flags else 0),
             form=about.get("form", "command"),
+            background=about.get("background", False),
             notes=tuple(notes),
             strays=tuple(map(self.stray, left)),
             stray_switch_values=walk.switch_values,

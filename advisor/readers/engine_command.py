@@ -90,6 +90,7 @@ class EngineCommand(Record):
     # words that the program takes for arguments, and has none
     strays: list[Mapped] = field(default_factory=list)
     open_end: bool = False  # what is not read may add options
+    background: bool = False  # a script goes on while it runs (&)
     said: str | CutOff | None = None  # what its reader notes of this launch alone
 
 

@@ -60,10 +60,8 @@ def fork_of_values(flags: Iterable[Flag]) -> str | None:
 def counts_for(image: str, engine: str) -> bool:
     """Whether an image's tag can be the engine's release: not another product's."""
     name = split_image(image.lower())[0]
-    named = engine_of_image(name)
-    return (
-        named == engine or (named, engine) == ("llama-server", "ik_llama.cpp")
-    ) and not PRODUCTS.search(name)
+    pairs = ((engine, engine), ("llama-server", "ik_llama.cpp"))
+    return (engine_of_image(name), engine) in pairs and not PRODUCTS.search(name)
 
 
 def version_in(tag: str | None) -> str | None:

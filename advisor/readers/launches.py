@@ -74,6 +74,7 @@ class LaunchMaker:
             "file": self.source.name,
             "line": self.source.place(found.at)[0],
             "form": found.form,
+            "background": found.background,
         }
         env = [self._env_var(name, item) for name, item in found.env.items()]
         if found.pairs:

@@ -250,7 +250,7 @@ def check_fields(kind: type[Model], given: Mapping[str, Any]) -> Model:
 
 def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> InvalidField:
     """The first of pydantic's problems as a sentence: the name, what was given, and what can be."""
-    first = errors[0]
+    first = min(errors, key=lambda one: one["type"] == "missing")  # a word too many may be meant
     place = [
         str(part) for part in first["loc"] if not str(part).startswith(("function-", "tuple["))
     ]

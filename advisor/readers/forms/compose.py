@@ -73,15 +73,14 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
     def field(name: str) -> Node:
         return _field(service, services, name)
 
-    around = Surroundings(kind="compose", name=key.text)
     image, build, env_file = field("image"), field("build"), field("env_file")
+    around = Surroundings(kind="compose", name=key.text, env_elsewhere=bool(env_file))
     if image.kind == "scalar" and image.text:
         around.image = node_text(image)
     elif build:
         reading.note("the image is built from a Dockerfile that is not read", build.start)
         around.image = literal(key.text, key.start)
     if env_file:
-        around.env_elsewhere = True
         reading.note("env_file is not read", env_file.start)
     entrypoint, command = field("entrypoint"), field("command")
     env = environment(field("environment"), node_text)

@@ -100,5 +100,6 @@ def cut_container(
         options = [Mapped(found, []) for found in _OPTION.findall(below)]
         engine = engine or engine_by_options(options)
     if said and engine:
-        at, form = words[0].first(), reading.form
-        reading.add(EngineCommand(engine, [], {}, at, form, around, said=said))
+        reading.add(
+            EngineCommand(engine, [], {}, words[0].first(), reading.form, around, said=said)
+        )

@@ -112,7 +112,9 @@ class Shell(ShellState):
             self.reading.run_at(before, text.first())
         if len(self.reading.found) == before and not called:
             cut_container(words, text, self.source, node.end_byte, self.reading)
+        last = node.parent if node.parent and node.parent.type == "redirected_statement" else node
         for found in self.reading.found[before:]:
+            found.background = (last.next_sibling or node).type == "&"
             found.said = found.said or options_after_blanks(text, self.reading)
             found.said = found.said or options_behind(self.source, node.end_byte, self.reading)
         return ended

@@ -116,17 +116,18 @@ def memory_share_above_one(case: Case) -> Hits:
 
 
 def together(one: Launch, other: Launch) -> bool:
-    """Whether both servers run on one device: it is named by both, or by neither container."""
+    """Whether both run on one device: both name it, or no container does, or a script has both."""
     if any(flag.name in _NODES for launch in (one, other) for flag in launch.flags):
         return False
     ports = {flag and flag.value for flag in (one.flag("--port"), other.flag("--port"))}
-    if one.container is None and other.container is None and len(ports) == 1:
+    beside = one.background or other.background
+    if one.container is None and other.container is None and len(ports) == 1 and not beside:
         return False  # one after the other
     kinds = [launch.container.kind for launch in (one, other) if launch.container is not None]
     if not _ON_ONE_MACHINE.issuperset(kinds):
         return False  # a scheduler places them
     mine, theirs = devices(one), devices(other)
-    return not mine.isdisjoint(theirs) or (len(kinds) == 2 and not mine and not theirs)
+    return not mine.isdisjoint(theirs) or ((len(kinds) == 2 or beside) and not mine | theirs)
 
 
 def devices(launch: Launch) -> frozenset[str]:
