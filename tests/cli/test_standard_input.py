@@ -38,11 +38,6 @@ def test_the_status_is_that_of_the_fixed_text(option: str) -> None:
     assert "SD120" not in result.stderr
 
 
-def test_a_text_without_a_server_comes_out_too() -> None:
-    assert run("--fix", text="echo hello\n").stdout == "echo hello\n"
-    assert run("--fix", "--skip-unrelated", text="echo hello\n").stdout == "echo hello\n"
-
-
 def test_bytes_are_kept() -> None:
     raw = b"\xef\xbb\xbf# \xc3\xa9\r\n" + CLEAN.replace("\n", "\r\n").encode()
     assert run("--fix", text=raw).stdout_bytes == raw

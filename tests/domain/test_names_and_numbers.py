@@ -121,6 +121,7 @@ def flag(name: str, value: str | None = None, **more: Any) -> Flag:
 
 LAUNCH = Launch(engine="vllm", flags=(
     flag("--a", "1"), flag("--b"), flag("--c", "$X", unresolved=True), flag("--d", "False"),
+    flag("--e", "no"), flag("--f", "Off"), flag("--g", "0"),
     flag("--spec-draft-n-max", "3"), flag("--spec-type", "draft-mtp"), flag("--a", "2"),
 ))  # fmt: skip
 
@@ -138,6 +139,9 @@ def lookups(**changes: Any) -> FlagLookups:
         ("--x --b --a", None, True, False),  # of the first name that is there
         ("--c", None, True, True),
         ("--d", "False", False, False),
+        ("--e", "no", False, False),
+        ("--f", "Off", False, False),
+        ("--g", "0", False, False),
         ("--x", None, False, False),
     ],
 )

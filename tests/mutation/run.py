@@ -81,8 +81,11 @@ TESTS = {  # room: its modules; the tests that must notice
 }
 ROOMS = {name: Room(*(tuple(x.split()) for x in row.split(";"))) for name, row in TESTS.items()}
 # a mutant runs in a fork of a process that ran the tests: what is kept there is made anew, and what
-# ran at import is noted
+# ran at import is noted; each test reaches what it asks for, whatever was asked before it
 FORGET = """
+
+CACHES = []
+
 
 def pytest_sessionstart():
     import functools, gc
@@ -91,11 +94,18 @@ def pytest_sessionstart():
             one.cache_clear()
 
 
+def pytest_runtest_setup():
+    for one in CACHES:
+        one.cache_clear()
+
+
 def pytest_collection_finish():
-    import json, os, pathlib
+    import functools, gc, json, os, pathlib
     if os.environ.get("MUTANT_UNDER_TEST") == "stats":
         from mutmut.state import state
         pathlib.Path("at-import.json").write_text(json.dumps(list(state()._stats)))
+        kept = [x for x in gc.get_objects() if isinstance(x, functools._lru_cache_wrapper)]
+        CACHES.extend(x for x in kept if x.__module__ in ROOM)
 """
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
@@ -284,7 +294,10 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         with (folder / "pyproject.toml").open("a") as out:
             out.write(config(room, folder))
         with (folder / "tests" / "conftest.py").open("a") as out:
-            out.write(FORGET)
+            modules = repr(
+                [str(p.relative_to(ROOT))[:-3].replace("/", ".") for p in files(room.modules)]
+            )
+            out.write(FORGET.replace("ROOM", modules))
         # a folder that is not there when Python starts is looked at no more: the tests of the first
         # call would run on the package that is installed
         (folder / "mutants").mkdir()
