@@ -86,25 +86,22 @@ FORGET = """
 
 CACHES = []
 
-
 def pytest_sessionstart():
     import functools, gc
     for one in gc.get_objects():
         if isinstance(one, functools._lru_cache_wrapper):
             one.cache_clear()
 
-
 def pytest_runtest_setup():
     for one in CACHES:
         one.cache_clear()
-
 
 def pytest_collection_finish():
     import functools, gc, json, os, pathlib
     if os.environ.get("MUTANT_UNDER_TEST") == "stats":
         from mutmut.state import state
         pathlib.Path("at-import.json").write_text(json.dumps(list(state()._stats)))
-        kept = [x for x in gc.get_objects() if isinstance(x, functools._lru_cache_wrapper)]
+        kept = (x for x in gc.get_objects() if isinstance(x, functools._lru_cache_wrapper))
         CACHES.extend(x for x in kept if x.__module__ in ROOM)
 """
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
@@ -294,10 +291,8 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         with (folder / "pyproject.toml").open("a") as out:
             out.write(config(room, folder))
         with (folder / "tests" / "conftest.py").open("a") as out:
-            modules = repr(
-                [str(p.relative_to(ROOT))[:-3].replace("/", ".") for p in files(room.modules)]
-            )
-            out.write(FORGET.replace("ROOM", modules))
+            names = [str(p.relative_to(ROOT))[:-3].replace("/", ".") for p in files(room.modules)]
+            out.write(FORGET.replace("ROOM", repr(names)))
         # a folder that is not there when Python starts is looked at no more: the tests of the first
         # call would run on the package that is installed
         (folder / "mutants").mkdir()
@@ -328,8 +323,8 @@ HEAD = f"""# Mutation score
 Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a time, numbers of
 modules are doubled, and the tests of the room (`ROOMS` in `tests/mutation/run.py`) run until one
 fails; what runs at import is tried in a process of its own. A mutant that no test reaches counts as
-not noticed, one that is stopped for its time as noticed. Each room is a sample of its own, drawn
-with the seed; the floor is {FLOOR:.0%} in all, and in each room of which {ENOUGH} were tried.
+not noticed, one stopped for its time as noticed. Each row is a room's last sample, drawn with the
+seed, on the tests of then; the floor is {FLOOR:.0%} in all, and in rooms with {ENOUGH} tried.
 
 | room | date | seed | mutants | tried | noticed | of these by time | share |
 |---|---|---|---|---|---|---|---|
