@@ -52,9 +52,10 @@ _FORK_VALUES = lazy_re(r"[kv]?tq[1-4]\w*|(?!fp|int|nvfp|mxfp|float|bfloat|half)[
 
 def fork_of_values(flags: Iterable[Flag]) -> str | None:
     """The fork that a value gives away, where the image does not."""
-    caches = (one.value for one in flags if one.name in ("--cache-type-k", "--cache-type-v"))
-    fork = next((kind for kind in caches if _FORK_VALUES.fullmatch((kind or "").lower())), None)
-    return fork and f"a llama.cpp fork with {fork} caches"
+    given = {one.name: (one.value or "").lower() for one in flags}
+    caches = (given.get(f"--cache-type-{one}", "") for one in "kv")
+    found = (f"a llama.cpp fork with {x} caches" for x in filter(_FORK_VALUES.fullmatch, caches))
+    return "vllm-ascend" if given.get("--quantization") == "ascend" else next(found, None)
 
 
 def counts_for(image: str, engine: str) -> bool:

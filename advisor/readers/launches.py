@@ -97,8 +97,7 @@ class LaunchMaker:
             extra["version_pinned"] = False
             why = "is only named in a comment or message: it is taken as a hint"
             notes.append(f"the release {version_text} {why}")
-        fork = fork or (fork_of_values(launch.flags) if gguf_engine(launch.engine) else None)
-        if fork and not launch.fork:
+        if not launch.fork and (fork := fork or fork_of_values(launch.flags)):
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
             self._named_model(launch, extra, notes)

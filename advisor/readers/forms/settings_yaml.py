@@ -168,7 +168,7 @@ def read_workers(document: Node, reading: Reading) -> bool:
             for name, settings in [(holder, holder), *holder.entries()]:
                 if settings.kind == "map" and engine_of_settings(settings, engine):
                     env = environment(backend.get(f"{name.text}_environment"))
-                    around = Surroundings(kind="recipe", name=name.text)
+                    around = Surroundings(kind="workers", name=name.text)
                     read_settings(settings, engine, reading, around, env)
     return len(reading.found) > known
 

@@ -105,8 +105,7 @@ def relate(case: Case, key: str) -> Hits:
     for row in {id(row): row for name in names for row in rows.get(name, ())}.values():
         if engine in row.get("engine", engine).split():
             each = (
-                next((one for one in some.split(" or ") if holds(case, one)), "")
-                for some in row["if"]
+                next((x for x in some.split(" or ") if holds(case, x)), "") for some in row["if"]
             )
             held = [*takewhile(bool, each)]
             if len(held) == len(row["if"]):
@@ -149,7 +148,8 @@ def look_up(case: Case, name: str) -> str | None:
     if key and case.flag(head) is not None:
         inside = None if (keys := keys_of(case.value(head) or "")) is None else keys.get(key, "")
         return inside if isinstance(inside, str | None) else json.dumps(inside)
-    return None if case.launch.open_end else ""
+    adds = getattr(case.launch.container, "kind", "") == "workers"  # their operator does
+    return None if adds or case.launch.open_end else ""
 
 
 @lru_cache(maxsize=64)
@@ -269,9 +269,5 @@ def drop(case: Case, name: str, what: str, safe: bool) -> Fix:
         return span_fix(case, var.span, "", what)
     if key and case.flag(name) is None and (case.value(head) or "").count(":") > 1:
         return json_drop_fix(case, case.flag(head), key, what)
-    return drop_fix(
-        case,
-        name if case.flag(name) is not None else head,
-        what,
-        safe=safe and is_release_pinned(case),
-    )
+    gone = name if case.flag(name) is not None else head
+    return drop_fix(case, gone, what, safe=safe and is_release_pinned(case))

@@ -7,7 +7,7 @@ from advisor.domain.nouns import LLM, Case, EnvVar, Fix
 from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import model_text
+from advisor.rules.kit.case import model_text, number
 from advisor.rules.kit.fixes import set_fix, span_fix
 from advisor.rules.kit.releases import between, release
 
@@ -41,7 +41,7 @@ def block_fp8_tp(case: Case) -> Hits:
         return
     if any(word in name for word in (*CHANNEL_WISE, "nvfp4", "awq", "int4")):
         return
-    for part, rows in parts(case.facts.model, expert_parallel(case)):
+    for part, rows in parts(case.facts.model, case):
         if rows % tp or (rows // tp) % BLOCK:
             sizes = [n for n in (1, 2, 4, 8) if n < tp and rows % n == 0]
             fits = max((n for n in sizes if (rows // n) % BLOCK == 0), default=1)
@@ -58,12 +58,12 @@ def block_fp8_tp(case: Case) -> Hits:
             return
 
 
-def parts(model: LLM, expert_parallel: bool) -> Iterator[tuple[str, int]]:
-    """The matrices that tensor parallelism splits by rows, with their rows."""
+def parts(model: LLM, case: Case) -> Iterator[tuple[str, int]]:
+    """The matrices that tensor parallelism splits by rows (sglang 0.5.23 models/qwen2_moe.py)."""
     expert = model.moe_ffn or table("compatibility")["expert_rows"].get(model.id)
-    if expert and not expert_parallel:
+    if expert and not expert_parallel(case):
         yield "expert", expert
-    if model.shared_ffn:
+    if model.shared_ffn and case.value("--moe-a2a-backend") in (None, "none"):
         yield "shared expert", model.shared_ffn
     if model.dense_ffn and not model.is_moe:
         yield "feed-forward layer", model.dense_ffn
@@ -103,7 +103,8 @@ def tp_kv_heads(case: Case) -> Hits:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 2
     Sources: sgl-project/sglang#10852; vllm-project/recipes#335; vllm 0.33.0 vllm/config/model.py
     """
-    model, tp = case.facts.model, case.plan.tp
+    groups = "--dp-size" if case.flag("--enable-dp-attention") else "--attn-dp-size"
+    model, tp = case.facts.model, case.plan.tp // (number(case, groups) or 1)  # share the heads
     if model is None or tp <= 1:
         return
     if model.heads and model.heads % tp:

@@ -65,6 +65,7 @@ def cache_type_of_model(case: Case) -> Hits:
         f"{case.model_name} takes no KV cache but {needed} in vLLM: the server stops while it "
         "loads",
         flag=found or case.flag("--model"),
+        severity="warning" if case.launch.fork else None,
         fix=add_fix(case, first, KV, needed, text)
         if found is None
         else span_fix(case, found.span, f"{found.raw} {needed}", text, safe=True),
