@@ -61,7 +61,9 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
 
 
 def _same_shape(model: LLM, fields: Mapping[str, Any]) -> bool:
-    return all(_alike(getattr(model, n), fields.get(n)) for n in _SAME) and all(
+    pairs = [(getattr(model, n), fields.get(n)) for n in _SAME]
+    alike = ((a or 0) == (b or 0) or (b is None and a is not None) for a, b in pairs)
+    return all(alike) and all(
         None in (getattr(model, n), fields.get(n)) or getattr(model, n) == fields[n]
         for n in _SAME_IF_KNOWN
     )
@@ -75,10 +77,6 @@ def _check_together(fields: Mapping[str, Any], path: str) -> None:
     ):
         if fields.get(whole) and (fields.get(part) or 0) > fields[whole]:
             raise AdvisorError(f"{printable(path)}: more {words}: {fields[part]}, {fields[whole]}")
-
-
-def _alike(known: Any, read: Any) -> bool:
-    return (known or 0) == (read or 0) or (read is None and known is not None)
 
 
 def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:

@@ -57,19 +57,14 @@ def host_layers(facts: Facts, plan: Plan, short: float | None = None) -> float:
     told = weights.told_layers(shape, plan)
     if told or facts.quant is None or not device.moves_experts(facts, plan):
         return told
-    margin = _margin_gib(plan)
+    first = (dict(plan.extra).get(MARGIN) or "").partition(",")[0]  # left free by `--fit`, MiB
+    margin = int(first[:9]) / 1024 if first.isdecimal() else None
     free = _free_gib(memory.bill(facts, plan)) if short is None else -short
     if free is None or free >= (0.0 if margin is None else margin):
         return 0
     gib = (FIT_MARGIN_GIB if margin is None else margin) - free
     moved = weights.layers_over(shape, facts.quant, gib * memory.replica_gpus(facts, plan))
     return shape.moe_layers if moved is None else moved
-
-
-def _margin_gib(plan: Plan) -> float | None:
-    """GiB that `--fit` leaves free of the first device, where the plan says so."""
-    first = (dict(plan.extra).get(MARGIN) or "").partition(",")[0]
-    return int(first[:9]) / 1024 if first.isdecimal() else None
 
 
 def _free_gib(made: MemoryBill) -> float | None:

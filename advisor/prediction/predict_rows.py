@@ -170,12 +170,10 @@ def _stream(
     writer.writerow(header.line)
     rows = errors = 0
     first: str | None = None
-    known = {*predict_table.READ_HERE, *predict_table.FIELDS}
-    strange = {
-        name: f"column {printable(name, 40)} is not read: is {near} meant?"
-        for name in {*header.columns} - known
-        if (near := nearest_word(name, known - {*header.columns}, "setting"))
-    }
+    own, known = {*header.columns}, {*predict_table.READ_HERE, *predict_table.FIELDS}
+    near = {name: nearest_word(name, known - own, "setting") for name in own - known}
+    say = "column {} is not read: is {} meant?".format
+    strange = {name: say(printable(name, 40), meant) for name, meant in near.items() if meant}
     for batch in _batches(reader):
         cells = header.turn(batch)
         found = columns({name: cells[i] for name, i in header.columns.items()}, len(batch))

@@ -38,6 +38,9 @@ FOUR_BITS = sourced(
 FEW = sourced(
     16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
 )
+WIDE_GRAPH_TOKENS = sourced(
+    1024, "tokens", "own choice: steps of 640 tokens were measured within graphs", "chosen"
+)
 SLOTS = sourced(
     4, "requests at once", "a server with fewer lets a second browser tab wait", "chosen"
 )
@@ -123,25 +126,24 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
     return next_power(wanted) if traits(facts.engine).replicas else wanted
 
 
-def lacks_graphs(facts: Facts, prompt: Length, load: Length, slots: Any) -> Any:
-    """Whether vLLM's usual CUDA graphs hold a prompt beside the other requests at once, and those
-    that it captures for so few slots do not; numbers or arrays (N,). Measured:
-    docs/research/h200.md, "Few slots, small graphs".
+def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -> Any:
+    """Tokens of the largest CUDA graph to ask vLLM for, 0 where its own do: its usual ones where
+    those for so few slots do not hold a prompt, larger ones for verify steps of k drafts beyond
+    them. Numbers or arrays (N,). Measured: docs/research/h200.md.
     """
     known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
     able = known is not None and facts.device.vendor not in GRAPHLESS
-    return able & (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
+    few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
+    beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS
+    return able * choose(beyond, WIDE_GRAPH_TOKENS, few * GRAPH_TOKENS)
 
 
-def with_graphs(facts: Facts, plan: Plan) -> Plan:
-    """The plan with the option that gives its slots vLLM's usual CUDA graphs, where it lacks them
-    (`lacks_graphs`).
-    """
+def with_graphs(facts: Facts, plan: Plan, k: int) -> Plan:
+    """The plan with the option for its CUDA graphs, where it needs one (`graph_size`)."""
     prompt = (facts.ctx_tokens or inf) * (1 - (facts.prefix_share or 0.0))
     load = ceil(facts.load / plan.dp)
-    if not lacks_graphs(facts, prompt, load, plan.max_num_seqs or load):
-        return plan
-    return plan.replace(extra=(*plan.extra, (device.GRAPHS, str(GRAPH_TOKENS))))
+    size = int(graph_size(facts, prompt, load, plan.max_num_seqs or load, k))
+    return plan.replace(extra=(*plan.extra, (device.GRAPHS, str(size)))) if size else plan
 
 
 def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
@@ -273,7 +275,7 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
             why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
     if size := device.captured_tokens(plan):
-        why = "vLLM captures graphs for twice the slots, which leaves short prompts none"
+        why = "in vLLM's own neither short prompts nor wide verify steps find room"
         rows.append((device.GRAPHS[2:].replace("-", "_"), str(size), why))
     fraction = plan.memory_fraction or 0.0
     server = facts.hardware is None or facts.hardware.hardware_class == "datacenter"

@@ -216,7 +216,8 @@ def base_plan(facts: Facts, split: Split, groups: int = 1, stages: int | None = 
         plan = plan_limits.with_share(one, plan, arms, plan_limits.need(facts), one.load)
     usual = _arms(facts, plan, middle_of)
     plan = plan_limits.cap_slots(facts, cache_types.kv_cache(facts, plan, usual))
-    plan = plan_limits.with_graphs(facts, plan)
+    longest = max((arm.k for arm in _arms(facts, plan, max)), default=0)
+    plan = plan_limits.with_graphs(facts, plan, longest)
     return plan_limits.roomy(facts, plan, (plan, *_arms(facts, plan, max)))
 
 

@@ -23,7 +23,6 @@ from advisor.perf.encoding.things import (
     plans_of,
 )
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
-from advisor.perf.prompt_cost import GRAPH_TOKENS
 from advisor.perf.regimes.setting import Column, is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.prediction import predict_table
@@ -107,8 +106,9 @@ def with_limits(
         plan = _fit_slots(facts, plan, base, tokens, open_slots, open_length)
         slots[rows] = plan.max_num_seqs
         prompts = full.input_tokens[rows] * (1 - full.prefix_share[rows])
-        lacks = limits.lacks_graphs(facts, prompts, load[rows], base.max_num_seqs)
-        graphs[rows] = np.where(lacks, GRAPH_TOKENS, np.nan)
+        k = max((arm.k for arm in _with_k(facts, plan, max)), default=0)
+        size = limits.graph_size(facts, prompts, load[rows], base.max_num_seqs, k)
+        graphs[rows] = np.where(size > 0, size, np.nan)
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
     narrow = kinds.each(lambda word: is_narrow(word.strip()))
