@@ -39,7 +39,11 @@ FEW = sourced(
     16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
 )
 WIDE_GRAPH_TOKENS = sourced(
-    1024, "tokens", "own choice: steps of 640 tokens were measured within graphs", "chosen"
+    1024,
+    "tokens",
+    "own choice: steps of 640 tokens were measured within graphs; about 0.3 GiB more, for which "
+    "small cards have no room",
+    "chosen",
 )
 SLOTS = sourced(
     4, "requests at once", "a server with fewer lets a second browser tab wait", "chosen"
@@ -134,7 +138,8 @@ def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -
     known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
     able = known is not None and facts.device.vendor not in GRAPHLESS
     few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
-    beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS
+    small = facts.device.memory_gb is not None and facts.device.memory_gb.value <= SMALL_GB
+    beyond = (lesser(load, slots) * (k + 1) > GRAPH_TOKENS) & (not small)
     return able * choose(beyond, WIDE_GRAPH_TOKENS, few * GRAPH_TOKENS)
 
 

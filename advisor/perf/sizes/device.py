@@ -64,12 +64,6 @@ GRAPHS_GIB = sourced(
 GRAPHS_PER_DRAFT_GIB = sourced(
     0.21, "GiB a draft token", "the same log: 1.01 GiB at k = 2 against 0.59", "derived"
 )
-USUAL_GRAPHS, WIDE_GRAPH_GIB = sourced(
-    (512, 0.0006),
-    "tokens; GiB a token beyond them",
-    "start-up logs of vLLM 0.25.1 on an H200: 0.48 GiB for 51 sizes, of which one is 16 tokens",
-    "derived",
-)
 ACTIVATION_BYTES = sourced(
     48,
     "bytes per prompt token of a step and hidden unit",
@@ -155,7 +149,6 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
     graphs: float = sum(
         GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * lesser(k, MOST_GRAPHS) for k in _draft_lengths(plan)
     )
-    graphs += WIDE_GRAPH_GIB * max((captured_tokens(plan) or 0) - USUAL_GRAPHS, 0)
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2
     unified = UNIFIED_EXTRA_GIB if facts.device.unified_memory else 0.0

