@@ -240,9 +240,11 @@ def _loads_table(policy: Policy, paper: Paper) -> list[str]:
     swept = {load.request.concurrency: load for load in policy.sweep.loads}
     for load in [*loads[:-1:step], loads[-1]]:
         lost = max(0.0, 1 - load.gain / load.best_gain)
-        best = f"{k_text(load.best_k, load.best_adaptive)} ({load.best_gain:.2f}x)"
-        rows.append([str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"])
         at = swept[load.requests]  # whose launch drafts nothing where its k cannot run
+        best = f"{k_text(load.best_k, load.best_adaptive)} ({load.best_gain:.2f}x)"
+        if at.decision == "measure" and at.best is not None:
+            best = f"measure {at.best.words} ({at.best.gain.p50:.2f}x)"
+        rows.append([str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"])
         arms = (at.point(load.k, policy.ranges.method) or at.point(0), at.point(0))
         kept = [arm.p_objective for arm in arms if arm is not None and arm.p_objective is not None]
         if len(kept) == len(arms):
