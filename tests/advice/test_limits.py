@@ -245,10 +245,10 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
 @pytest.mark.parametrize(
     ("question", "size"),
     [
-        ({"ctx_tokens": 256}, "512"),  # 256 + 16 tokens, graphs of 2 x 16
-        ({"ctx_tokens": 2048}, None),  # no graph of vLLM's usual ones holds such a prompt
-        ({"ctx_tokens": 2048, "prefix_share": 0.9}, "512"),  # of which 205 are computed
-        ({"ctx_tokens": 256, "max_num_seqs": 256}, None),  # vLLM captures 512 by itself
+        ({"ctx_tokens": 256}, "1024"),  # 256 + 16 tokens, vLLM's own are of 2 x 16
+        ({"ctx_tokens": 256, "hardware": "rtx5090"}, "512"),  # no room for more
+        ({"ctx_tokens": 2048}, None),  # none holds such a prompt
+        ({"ctx_tokens": 2048, "prefix_share": 0.9}, "1024"),  # of which 205 are computed
         ({"ctx_tokens": 2048, "concurrency": 200}, "1024"),  # 600 tokens a step with k = 2
         ({"ctx_tokens": 256, "engine": "sglang"}, None),  # has no such option
     ],

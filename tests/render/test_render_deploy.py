@@ -121,7 +121,7 @@ def test_no_note_is_of_the_candidate() -> None:
     advice = recommend(hardware="h100", concurrency=256, what_if=False)
     assert advice.decision == "measure" and advice.plan.max_num_seqs == 256
     text = FORMS["compose"].write(advice)
-    assert "169 slots" in str(advice.findings) and "169 slots" not in text
+    assert "170 slots" in str(advice.findings) and "170 slots" not in text
     assert "with MTP" not in text and "share too little" in text
 
 

@@ -41,8 +41,8 @@ FEW = sourced(
 WIDE_GRAPH_TOKENS = sourced(
     1024,
     "tokens",
-    "own choice: steps of 640 tokens were measured within graphs; about 0.3 GiB more, for which "
-    "small cards have no room",
+    "own choice: prompts of 256 and steps of 640 tokens were measured within graphs; 0.5 GiB more, "
+    "for which small cards have no room",
     "chosen",
 )
 SLOTS = sourced(
@@ -131,16 +131,17 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
 
 
 def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -> Any:
-    """Tokens of the largest CUDA graph to ask vLLM for, 0 where its own do: its usual ones where
-    those for so few slots do not hold a prompt, larger ones for verify steps of k drafts beyond
-    them. Numbers or arrays (N,). Measured: docs/research/h200.md.
+    """Tokens of the largest CUDA graph to ask vLLM for, 0 where its own do: on small cards its
+    usual ones where those for so few slots do not hold a prompt, elsewhere larger ones for prompts
+    and for verify steps of k drafts. Numbers or arrays (N,). Measured: docs/research/h200.md.
     """
     known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
     able = known is not None and facts.device.vendor not in GRAPHLESS
-    few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
     small = facts.device.memory_gb is not None and facts.device.memory_gb.value <= SMALL_GB
-    beyond = (lesser(load, slots) * (k + 1) > GRAPH_TOKENS) & (not small)
-    return able * choose(beyond, WIDE_GRAPH_TOKENS, few * GRAPH_TOKENS)
+    few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
+    beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS
+    wide = ((prompt <= WIDE_GRAPH_TOKENS) | beyond) & (not small)
+    return able * choose(wide, WIDE_GRAPH_TOKENS, few * GRAPH_TOKENS)
 
 
 def with_graphs(facts: Facts, plan: Plan, k: int) -> Plan:
