@@ -137,7 +137,7 @@ def test_a_command_that_needs_a_checkout_says_so(python: Path, tmp_path: Path) -
     for asked in (["train", "--check"], ["data", "check"]):
         done = advisor(python, tmp_path, *asked)
         assert done.returncode == 2 and "needs a checkout" in done.stderr, asked
-        assert f"`advisor {words[0]}" in done.stderr
+        assert f"`advisor {asked[0]}" in done.stderr
     assert advisor(python, tmp_path, "bench", "--help").returncode == 0
     assert advisor(python, tmp_path, "--help").returncode == 0
 

@@ -140,7 +140,7 @@ def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -
     small = facts.device.memory_gb is not None and facts.device.memory_gb.value <= SMALL_GB
     few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
     beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS
-    wide = ((prompt <= WIDE_GRAPH_TOKENS) | beyond) & (not small)
+    wide = ((prompt < WIDE_GRAPH_TOKENS) | beyond) & (not small)
     return able * choose(wide, WIDE_GRAPH_TOKENS, few * GRAPH_TOKENS)
 
 
