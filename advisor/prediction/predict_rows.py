@@ -25,6 +25,7 @@ from advisor.prediction import predict_table
 
 BATCH = 32768  # rows read at once  # pragma: no mutate
 SHOWN_NAMES = sourced(5, "names", "own choice: as much as a terminal shows at a glance", "chosen")
+LONGEST, MOST_COLUMNS = sourced((40, 20), "letters, columns", "slips looked for", "chosen")
 UNKNOWN = "unknown"  # hardware of which nothing is known
 STANDARD_OUTPUT = Path("/dev/stdout")
 MODEL_COLUMNS = ("model", "total_params_b")
@@ -170,10 +171,11 @@ def _stream(
     writer.writerow(header.line)
     rows = errors = 0
     first: str | None = None
-    own, known = {*header.columns}, {*predict_table.READ_HERE, *predict_table.FIELDS}
-    near = {name: nearest_word(name, known - own, "setting") for name in own - known}
+    known = (*predict_table.READ_HERE, *predict_table.FIELDS)
+    new = [name for name in header.columns if name not in known and len(name) <= LONGEST]
+    near = {name: nearest_word(name, known, "setting") for name in new[:MOST_COLUMNS]}
     say = "column {} is not read: is {} meant?".format
-    strange = {name: say(printable(name, 40), meant) for name, meant in near.items() if meant}
+    strange = {a: say(printable(a), b) for a, b in near.items() if b and b not in header.columns}
     for batch in _batches(reader):
         cells = header.turn(batch)
         found = columns({name: cells[i] for name, i in header.columns.items()}, len(batch))

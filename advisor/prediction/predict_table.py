@@ -41,9 +41,8 @@ NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS, SMALL = 4, 0.1  # of a number; a ratio below this has as many more
 LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
-# A question's own names for columns of the table
 SAME = {"hw": "hardware", "quantization": "quant", "method": "spec_method", "gpus": "gpu_count",
-        "ctx": "input_tokens", "ctx_tokens": "input_tokens", "output": "output_tokens"}  # fmt: skip
+        "ctx": "input_tokens", "ctx_tokens": "input_tokens"}  # fmt: skip
 _ENDLESS = "the row's numbers lead to no finite prediction"
 _MTP = arrays.METHOD_CODE["mtp"]
 _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")

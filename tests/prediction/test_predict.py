@@ -225,6 +225,9 @@ def test_names_of_columns_in_any_case(tmp_path: Path) -> None:
     same = {"input_tokens": "ctx_tokens", "quant": "quantization", "spec_method": "method"}
     (asked,) = run(tmp_path, f"{','.join(same.get(name, name) for name in ROW)}\n{LINE}\n")
     assert asked["speedup_p50"] == plain["speedup_p50"], "a question's own names are read"
+    (tmp_path / "slip.csv").write_text(f"{HEADER},temprature,output_tokns\n{LINE},9,x\n")
+    done = predict_rows(tmp_path / "slip.csv", tmp_path / "out.csv")
+    assert done.strange == ("column temprature is not read: is temperature meant?",)
     (both,) = run(tmp_path, f"Model,{HEADER}\nno such thing,{LINE}\n")
     assert both["speedup_p50"] == plain["speedup_p50"], "the exact name counts where both are there"
 

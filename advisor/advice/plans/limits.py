@@ -281,7 +281,7 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
             why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
     if size := device.captured_tokens(plan):
-        why = "in vLLM's own neither short prompts nor wide verify steps find room"
+        why = "vLLM's own CUDA graphs are too small here for a prompt or a verify step"
         rows.append((device.GRAPHS[2:].replace("-", "_"), str(size), why))
     fraction = plan.memory_fraction or 0.0
     server = facts.hardware is None or facts.hardware.hardware_class == "datacenter"
