@@ -33,14 +33,13 @@ MEANT = {
     "q8": ("q8_0",),
     "q4": ("q4_0",),
     "none": ("auto",),
-    "f8": ("fp8",),
-    "8bit": ("fp8", "q8_0"),
+    **dict.fromkeys(("f8", "8bit"), ("fp8", "q8_0")),
     "fp16": ("float16", "f16"),
     "bf16": ("bfloat16",),
     "bfloat16": ("bf16",),
     "float16": ("f16",),
-    "gpt-oss": ("openai",),
-    "gpt_oss": ("openai",),
+    "all": ("align",),  # of the modes of a Mamba cache
+    **dict.fromkeys(("gpt-oss", "gpt_oss"), ("openai",)),
     "openai": ("gpt-oss",),
     "llama3": ("llama3_json",),
     "yes": ("on",),
@@ -219,18 +218,20 @@ def not_a_choice(
     choices: Sequence[str],
     *,
     where: str = "",
+    usual: str | None = None,
     versions: str = "all catalogued releases",
     everywhere: bool = True,
 ) -> Hit:
     """The hit of a key of a JSON option whose value is none of the choices."""
     near = nearest(given, choices)
     listed = ", ".join(choices[:_MOST]) + (", ..." if len(choices) > _MOST else "")
-    what = f"Use '{near}'." if near else f"Use one of {listed}"
+    use = near or (usual if usual in choices else None)
+    what = f"Use '{use}'." if use else f"Use one of {listed}"
     return Hit(
         f"'{key}'{where} does not take '{given}'; "
         + (f"did you mean {near}?" if near else f"it takes {listed}"),
         flag=flag,
-        fix=json_fix(case, flag, key, json.dumps(near), what) if near else Fix(text=what),
+        fix=json_fix(case, flag, key, json.dumps(use), what) if use else Fix(text=what),
         versions=versions,
         everywhere=everywhere,
         slip=everywhere

@@ -35,7 +35,6 @@ SAMPLING = (
     *("--presence-penalty", "--frequency-penalty"),
 )
 SECONDS = ("--timeout", "--sleep-idle-seconds")
-TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 
@@ -215,7 +214,7 @@ def off_the_list(case: Case, flag: Flag, option: Option) -> Hit | None:
     words = (flag.value or "").split() if option.many else [flag.value or ""]
     bad = [word for word in words if not matches_choice(word, allowed.here, option.name)]
     exact = option.choices or (option.values if option.name.endswith("-parser") else None)
-    if not bad and exact and not (TRUE_WORDS & set(exact)):
+    if not bad and exact and {"on", "off", "true"}.isdisjoint(exact):
         bad = [word for word in words if word not in exact]  # FP8 for fp8
     if not bad:
         return None
@@ -232,12 +231,14 @@ def off_the_list(case: Case, flag: Flag, option: Option) -> Hit | None:
     # name, which was let through before
     unsure = allowed.open and option.name not in OPEN and not (never and of_llama(option, word))
     severity: Severity | None = "warning" if unsure else None
+    named = option.default in allowed.here and option.default != "auto"
+    usual = near or (str(option.default) if named else None)
     return Hit(
         f"{flag.raw} does not take '{word}'"
         + (f"; did you mean {near}?" if near else f"; it takes {choices}"),
         flag=flag,
-        fix=set_fix(case, flag, near, f"Use {near}; it takes {choices}.")
-        if near and not option.many
+        fix=set_fix(case, flag, usual, f"Use {usual}; it takes {choices}.")
+        if usual and not option.many
         else f"Use one of {choices}.",
         severity=None if misspelt else "info" if case.launch.fork else severity,
         versions=f"the newest catalogued release ({catalogue(case).newest})",

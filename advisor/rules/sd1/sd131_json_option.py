@@ -206,6 +206,7 @@ def words(case: Case, found: Flag, config: str, key: str, value: Any, where: str
             value,
             choices,
             where=where,
+            usual=row.get("default"),
             versions=f"the newest catalogued release ({known.newest})",
             everywhere=value.lower() not in ever,
         )

@@ -32,9 +32,6 @@ OTHERS = {
 }
 INSTEAD = {key: use for use, keys in OTHERS.items() for key in keys}
 OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
-# "method" is SD111's; the sampling methods changed their words between releases
-SAMPLING = ("rejection_sample_method", "draft_sample_method")
-JUDGED_ELSEWHERE = ("method", "num_speculative_tokens", *SAMPLING)
 
 
 @rule("SD109", "error", "vllm")
@@ -135,7 +132,7 @@ def spec_config_value(case: Case) -> Hits:
     """
     place, data = spec_keys(case)
     for key, value in data.items():
-        if place is not None and key not in JUDGED_ELSEWHERE:
+        if place is not None and key not in ("method", "num_speculative_tokens"):
             yield from words(
                 case, place, "SpeculativeConfig", key, value, " in --speculative-config"
             )
