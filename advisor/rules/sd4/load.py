@@ -6,7 +6,7 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.perf.sizes.device import GRAPHS
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import is_gguf
+from advisor.rules.kit.case import integer, is_gguf
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
     concurrent_requests,
@@ -35,8 +35,8 @@ def k_too_high(case: Case) -> Hits:
     """
     if is_gguf(case) and case.plan.k + 1 > number("regime", "kernel_switch_tokens"):
         return  # the kernel switch says it, with the larger reason
-    row = first_match(case, "k_limits")
-    if row is not None and case.plan.k > row["usual"]:
+    row, paths = first_match(case, "k_limits"), integer(case.value("--speculative-eagle-topk"))
+    if row is not None and case.plan.k > row["usual"] and (paths or 1) == 1:  # a chain, no tree
         draft = row.get("draft", row["usual"])
         yield Hit(
             f"k={case.plan.k} draft tokens; published sweeps end at {row['usual']} (best: "
