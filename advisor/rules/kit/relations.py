@@ -123,14 +123,17 @@ def judge(case: Case, row: Mapping[str, Any], held: list[str]) -> Hits:
     ]
     tail = f"{given[0].raw} does nothing" if "severity" in row else "the server refuses to start"
     said = row.get("text") or f"{describe(case, held)}: {row.get('says', tail)}"
-    usual = row.get("unsure", "warning") if ends and known is None else row.get("severity")
+    span = f" (release not pinned; applies {' '.join(ends)})" if ends and known is None else ""
+    unsure = row.get("unsure", "info" if len(ends) > 1 else "warning")  # of few releases, a note
     if known is not False:
         yield Hit(
-            _NAMED.sub(lambda found: str(read(case, found[1])), said),
+            _NAMED.sub(lambda found: str(read(case, found[1])), said) + span,
             flag=given[0] if given else None,
             severity="warning"
             if case.launch.fork and row.get("fork", not {"text", "severity"} & row.keys())
-            else usual,
+            else unsure
+            if span
+            else row.get("severity"),
             fix=propose(case, row, held[-1], given),
             row=row,
             versions=" ".join(ends),

@@ -9,8 +9,6 @@ from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release, version_label
 
-NVIDIA_FIX = "Use llama-server, which is built for older chips too"
-
 
 @rule(
     "SD268",
@@ -68,7 +66,7 @@ def below_capability(case: Case, arch: str) -> Hit | None:
         message = f"{case.hardware_name} has compute capability {chip / 10:.1f}; {needs}"
         return Hit(
             message if applies else f"{message} (the release is not pinned)",
-            fix=f"{NVIDIA_FIX}{until}.",
+            fix=f"Use llama-server, which is built for older chips too{until}.",
             # a fork is compiled for chips of its own choice
             severity="error" if applies and case.launch.fork is None else "warning",
             row=row,

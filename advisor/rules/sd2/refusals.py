@@ -6,8 +6,6 @@ from advisor.rules.kit.case import k_words
 from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import version_label, within
 
-STRICT = "VLLM_ENFORCE_STRICT_TOOL_CALLING"
-
 
 @rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming", unsure="info")
 @when(methods="mtp", parts="plan.tool_call_parser")
@@ -22,7 +20,8 @@ def mtp_tool_call_streaming(case: Case) -> Hits:
     Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder
     """
-    strict = (case.launch.env_value(STRICT) or "true").lower() in ("true", "1")
+    asked = case.launch.env_value("VLLM_ENFORCE_STRICT_TOOL_CALLING") or "true"
+    strict = asked.lower() in ("true", "1")
     ends = strict and within(case, "0.23.0", "0.23.0") is True
     yield Hit(
         f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "

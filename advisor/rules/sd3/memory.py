@@ -14,7 +14,6 @@ from advisor.rules.kit.policy import (
     unknown_sizes,
 )
 
-_CARDS = (1, 2, 4, 8, 16)
 _LOWER_FIRST = {
     "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one "
     "state slot per draft token), then "
@@ -68,7 +67,7 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
         most = 0.95 * bits * room / weights
         options += [f"a quantisation of at most {most:.1f} bits per weight (now {bits:g})"]
     tp = case.plan.tp
-    if cards := [n for n in _CARDS if n > tp and weights * tp / n <= 0.95 * room]:
+    if cards := [n for n in (1, 2, 4, 8, 16) if n > tp and weights * tp / n <= 0.95 * room]:
         options += [f"tensor parallel over {cards[0]} such devices"]
     return f"Use {' or '.join(options)}." if options else "Take a smaller model."
 
