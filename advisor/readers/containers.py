@@ -97,7 +97,7 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     words = _plain_args(engine, given)
     named = bool(words) and not words[0].text.startswith("-")
     takes_name = traits(engine).model_first and not (words and engine_start(words, 0))
-    if named and (words[0].text in _CLIENTS or not takes_name):
+    if (words and _CLIENTS.fullmatch(words[0].text)) or (named and not takes_name):
         return False
     passed: list[Mapped] = []
     if not words or not is_official(image):
@@ -149,7 +149,7 @@ def _check_command(
 
 
 # subcommands of an engine's program that start no server
-_CLIENTS = frozenset(("bench", "chat", "complete", "run-batch", "collect-env", "launch"))
+_CLIENTS = lazy_re(r"bench|chat|complete|run-batch|collect-env|launch|--run|--all-in-one")
 
 
 def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:

@@ -32,10 +32,10 @@ _BUILD = lazy_re(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 def engine_of_image(image: str) -> Engine | None:
     """The engine that an image's name speaks of, None if it does not."""
     name, tag = split_image(image.lower())
+    if _OTHERS.search(name) or (tag or "").startswith("light"):  # llama-cli
+        return None
     if (own := official_engine(name)) is not None:
         return own
-    if _OTHERS.search(name):
-        return None
     name = _PROJECTS.sub("", name)
     for text in (name, tag or ""):
         for pattern, engine in _NAMES:

@@ -54,7 +54,7 @@ _OPERATOR = lazy_re(r"\s(?:&&|&|\|\|?|;)\s")
 _QUOTE = lazy_re(r'\\"|""|"')
 _QUOTED = lazy_re(rf"\"[^\"\n]*\"|{HOLE.pattern}")
 _DEFAULT = lazy_re(r"env\w*\([^,()\n]*,[ \t]*(\"[^\"\n]*\"|'[^'\n]*')\)")  # of a variable, in just
-_CALL = lazy_re(r"[a-z_]\w*\(")
+_CALL = lazy_re(r"(?:[a-z_]\w*|if |switch )\(")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 _RECIPE, _DOLLARS = lazy_re(r"\t[ \t]*[@+-]*[ \t]*"), lazy_re(r"\$\$|\ue003")  # a shell's $ in make
 _LEAD = lazy_re(r"[@+!-]{1,3}(?=\w)")  # of a recipe of make and just
@@ -191,7 +191,7 @@ def _starts(words: list[Mapped]) -> bool:
     return (
         base_name(words[0].text) in SHELLS | RUNTIMES | LAUNCHERS | {"exec", "env"}
         or _SETS.match(words[0].text) is not None
-        or engine_start(words, 0) is not None
+        or (engine_start(words, 0) is not None and words[0].text[-1:] != ":")  # a target of make
     )
 
 
