@@ -245,18 +245,18 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
 @pytest.mark.parametrize(
     ("question", "size"),
     [
-        ({"ctx_tokens": 256}, "1024"),  # 256 + 16 tokens, vLLM's own are of 2 x 16
+        ({"ctx_tokens": 256}, "2304"),  # 256 + 16 tokens, vLLM's own are of 2 x 16
+        ({"ctx_tokens": 256, "model": "qwen3.6-27b"}, "1024"),  # no experts
         ({"ctx_tokens": 256, "hardware": "rtx5090"}, "512"),  # no room for more
-        ({"ctx_tokens": 2048}, None),  # none holds such a prompt
-        ({"ctx_tokens": 2048, "prefix_share": 0.9}, "1024"),  # of which 205 are computed
-        ({"ctx_tokens": 2048, "concurrency": 200}, "1024"),  # 600 tokens a step with k = 2
+        ({"ctx_tokens": 2048}, "2304"),
+        ({"ctx_tokens": 4096}, None),  # none holds such a prompt
+        ({"ctx_tokens": 4096, "prefix_share": 0.9}, "2304"),  # of which 410 are computed
+        ({"ctx_tokens": 4096, "concurrency": 200}, "2304"),  # 600 tokens a step with k = 2
         ({"ctx_tokens": 256, "engine": "sglang"}, None),  # has no such option
     ],
 )
 def test_calls_find_cuda_graphs(question: dict[str, Any], size: str | None) -> None:
-    """vllm/config/vllm.py: 2 x max_num_seqs x (k + 1) tokens, 512 at most. H200: 16 x 256 serve
-    971 and 1,289 tok/s, steps of 640 tokens take 96 ms and 43 (docs/research/h200.md).
-    """
+    """vllm/config/vllm.py: 2 x max_num_seqs x (k + 1) tokens, 512 at most (docs/research/h200.md)."""
     asked = {"hardware": "h200", "concurrency": 16, "engine": "vllm"} | question
     few, many = (recommend(**asked | more) for more in ({}, {"max_num_seqs": 256}))
     for launch in (few.launch_on, few.launch_off):

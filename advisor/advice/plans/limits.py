@@ -39,11 +39,11 @@ FEW = sourced(
     16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
 )
 WIDE_GRAPH_TOKENS = sourced(
-    1024,
+    (1024, 2304),
     "tokens",
-    "own choice: prompts of 256 and steps of 640 tokens were measured within graphs; 0.5 GiB more, "
-    "for which small cards have no room",
-    "chosen",
+    "where a card has room, and of experts on a server's: prompts of 700 and 1,500 tokens and steps "
+    "of 640 were measured within them (H200, vLLM 0.25.1, 35B-A3B), for 0.3 and 0.9 GiB more",
+    "measured",
 )
 SLOTS = sourced(
     4, "requests at once", "a server with fewer lets a second browser tab wait", "chosen"
@@ -131,17 +131,17 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
 
 
 def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -> Any:
-    """Tokens of the largest CUDA graph to ask vLLM for, 0 where its own do: on small cards its
-    usual ones where those for so few slots do not hold a prompt, elsewhere larger ones for prompts
-    and for verify steps of k drafts. Numbers or arrays (N,). Measured: docs/research/h200.md.
+    """Tokens of the largest CUDA graph to ask vLLM for, 0 where its own do: small cards get its
+    usual ones where few slots leave a prompt none, others larger ones. Numbers or arrays (N,).
     """
     known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
     able = known is not None and facts.device.vendor not in GRAPHLESS
     small = facts.device.memory_gb is not None and facts.device.memory_gb.value <= SMALL_GB
     few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
     beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS
-    wide = ((prompt < WIDE_GRAPH_TOKENS) | beyond) & (not small)
-    return able * choose(wide, WIDE_GRAPH_TOKENS, few * GRAPH_TOKENS)
+    served = facts.device.hardware_class == "datacenter" and facts.llm.is_moe
+    size = WIDE_GRAPH_TOKENS[served]
+    return able * choose(((prompt < size) | beyond) & (not small), size, few * GRAPH_TOKENS)
 
 
 def with_graphs(facts: Facts, plan: Plan, k: int) -> Plan:
