@@ -30,7 +30,7 @@ TYPES = {"--limit-mm-per-prompt": "int | dict", "--limit-mm-data-per-request": "
 _PAIRS = lazy_re(r"\w+=\d{1,6}(?:,\w+=\d{1,6})*")
 # classes inside the classes
 PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
-TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs", "--json-schema")
+TEXTS = lazy_re(r"--(?:json-model-override-args|chat-template-kwargs|json-schema|kv-events-config)")
 
 
 @rule("SD131", "error", "catalogued", versioned=True)
@@ -91,7 +91,7 @@ def takes_object(case: Case, found: Flag) -> bool:
     option = catalogue(case).find(found.name, catalogued_version(case))
     if option is None:
         return False
-    wanted = catalogue(case).takes_json(option) or found.name in TEXT_OBJECTS
+    wanted = catalogue(case).takes_json(option) or TEXTS.fullmatch(found.name) is not None
     if wanted and option.type in ("json", "loads"):
         return value not in ("null", "None")
     whole = option.type == "parse_dataclass" or found.name in OBJECTS
