@@ -256,7 +256,7 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
     ],
 )
 def test_calls_find_cuda_graphs(question: dict[str, Any], size: str | None) -> None:
-    """vllm/config/vllm.py: 2 x max_num_seqs x (k + 1) tokens, 512 at most (docs/research/h200.md)."""
+    """vllm/config/vllm.py: 2 x max_num_seqs x (k + 1) tokens, at most 512 (research/h200.md)."""
     asked = {"hardware": "h200", "concurrency": 16, "engine": "vllm"} | question
     few, many = (recommend(**asked | more) for more in ({}, {"max_num_seqs": 256}))
     for launch in (few.launch_on, few.launch_off):

@@ -41,8 +41,8 @@ FEW = sourced(
 WIDE_GRAPH_TOKENS = sourced(
     (1024, 2304),
     "tokens",
-    "where a card has room, and of experts on a server's: prompts of 700 and 1,500 tokens and steps "
-    "of 640 were measured within them (H200, vLLM 0.25.1, 35B-A3B), for 0.3 and 0.9 GiB more",
+    "where a card has room, and of experts on a server's: prompts of 700 and 1,500 tokens and "
+    "steps of 640 were measured within them (H200, vLLM 0.25.1, 35B-A3B), for 0.3 and 0.9 GiB more",
     "measured",
 )
 SLOTS = sourced(
