@@ -165,18 +165,18 @@ def _plans(facts: Facts) -> list[Plan] | None:
 
 
 def _holds(facts: Facts, plan: Plan) -> bool | None:
-    """Whether the plan fits with all reserved slots and the head, in whole FP8 blocks (SD215)."""
+    """Whether it fits with all slots and the head, in a format with kernels (SD215, SD272)."""
     plain, slots = memory.bill(facts, plan).fits, facts.load
     if plain and traits(plan.engine).pool == "slots" and (plan.max_num_seqs or slots) < slots:
         return False
     if plain and facts.llm.mtp_layers:
         head = {"method": "mtp", "k": 1, "max_num_seqs": 1, "max_model_len": limits.context(facts)}
         plain = memory.bill(facts, plan.replace(**head)).fits
-    if not plain or facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
+    if not plain or facts.quant is None or gguf_engine(plan.engine):
         return plain
-    launch = engines.get(plan.engine).to_launch(plan)
-    findings = rules.check(Case(facts=facts, plan=plan, launch=launch), select=("SD215",))[0]
-    return all(finding.severity != "error" for finding in findings)
+    case = Case(facts=facts, plan=plan, launch=engines.get(plan.engine).to_launch(plan))
+    findings = rules.check(case, select=("SD215", "SD272"))[0]
+    return all(finding.severity != "error" and finding.code != "SD272" for finding in findings)
 
 
 def quant_default(facts: Facts) -> tuple[Quant, str]:

@@ -40,7 +40,7 @@ JudgedBeside = tuple[tuple[Candidate, ...], Beside, list[Estimate]]
 Layouts = tuple[placement.Layout, ...]
 Others = Sequence[tuple[Plan, MemoryBill]]  # plans that are priced beside those of a question
 T = TypeVar("T")
-_CHIP = "SD268"  # the engine does not run on this accelerator at all
+_CHIP = ("SD268", "SD272")  # no engine, or no kernels of the quantisation, for this accelerator
 
 
 class PlanQuestion(NamedTuple):
@@ -164,7 +164,7 @@ def _workable(
     for finding in (
         judge(facts, plan, None).findings if not judging and refusals[-1][0] >= 0 and plan else ()
     ):
-        if finding.code == _CHIP and finding.severity == "error":  # no memory would help
+        if finding.code in _CHIP and finding.severity == "error":  # no memory would help
             raise AdvisorError(_refusal(finding))
     raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])
 

@@ -14,7 +14,7 @@ import json
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from itertools import takewhile
@@ -23,7 +23,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.case import capability, compute_arch, integer
+from advisor.rules.kit.case import capability, compute_arch, integer, model_text
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -53,8 +53,11 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "model": lambda case: case.plan.model,
     "llm": lambda case: case.facts.llm.id or (case.plan.model or "").rpartition("/")[2],
     "name": lambda case: case.model_name,
+    "text": lambda case: model_text(case).lower(),  # every name of it, and --quantization
     "release": version_label,
     "arch": lambda case: case.facts.llm.arch,
+    "float32_gb": lambda case: 4 * (case.facts.llm.total_params_b or 0),
+    "memory_gb": lambda case: (x := case.facts.device.memory_gb) and x.value * case.facts.gpus,
     "kv_heads": lambda case: case.facts.llm.kv_heads,
     "checkpoint": lambda case: case.facts.checkpoint and case.facts.checkpoint.quant,
     "weights": lambda case: case.facts.quant and case.facts.quant.id,
@@ -103,13 +106,16 @@ def relate(case: Case, key: str) -> Hits:
     rows, engine = rows_of(key), case.plan.engine
     names = dict.fromkeys(["", *(flag.name.partition(".")[0] for flag in case.launch.flags)])
     for row in {id(row): row for name in names for row in rows.get(name, ())}.values():
-        if engine in row.get("engine", engine).split():
-            each = (
-                next((x for x in some.split(" or ") if holds(case, x)), "") for some in row["if"]
-            )
-            held = [*takewhile(bool, each)]
-            if len(held) == len(row["if"]):
-                yield from judge(case, row, held)
+        held = all_hold(case, row["if"]) if engine in row.get("engine", engine).split() else None
+        if held is not None:
+            yield from judge(case, row, held)
+
+
+def all_hold(case: Case, conditions: Sequence[str]) -> list[str] | None:
+    """What holds of each condition's alternatives; None where none of one does."""
+    each = (next((x for x in some.split(" or ") if holds(case, x)), "") for some in conditions)
+    held = [*takewhile(bool, each)]
+    return held if len(held) == len(conditions) else None
 
 
 def judge(case: Case, row: Mapping[str, Any], held: list[str]) -> Hits:

@@ -4,9 +4,10 @@ import re
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import compute_arch, model_text, rows
-from advisor.rules.kit.fixes import drop_fix, set_fix
+from advisor.rules.kit.case import compute_arch, rows
+from advisor.rules.kit.fixes import drop_fix
 from advisor.rules.kit.models import base_name
+from advisor.rules.kit.relations import all_hold, relate
 from advisor.rules.kit.releases import between, release, version_label
 
 
@@ -93,7 +94,7 @@ def not_built(case: Case, arch: str) -> Hit | None:
     return None
 
 
-@rule("SD272", "error", "vllm sglang", data="chips.quant_needs")
+@rule("SD272", "error", "vllm sglang", data="chips.quant_needs relations.SD272")
 @when(needs="hardware")
 def quant_below_device(case: Case) -> Hits:
     """A quantisation or a type that the engine has no kernel for on the device.
@@ -101,39 +102,27 @@ def quant_below_device(case: Case) -> Hits:
     Why: the engine compares the method's least compute capability with the device and stops.
     Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
-    Sources: vllm-project/vllm#1157
     """
-    quant, hw, name = case.facts.quant, case.facts.hardware, model_text(case).lower()
-    if hw is None or case.launch.fork is not None:
+    quant = case.facts.quant
+    if case.facts.hardware is None or case.launch.fork is not None:
         return
-    asked = case.flag("--dtype")
-    bfloat = asked is not None and asked.value == "bfloat16"
-    if bfloat and case.plan.engine == "vllm" and below(case, 80):  # SGLang takes float16 itself
-        yield Hit(
-            f"{case.hardware_name} has no bfloat16: vllm asks for compute capability 8.0",
-            flag=asked,
-            fix=set_fix(case, "--dtype", "half", "Write --dtype half."),
-            sources=("vllm-project/vllm#1157",),
-        )
-    for row in rows("chips", "quant_needs") if quant is not None else ():
+    yield from relate(case, "SD272")
+    for row in rows("chips", "quant_needs"):
         if row["engine"] != case.plan.engine or quant is None or quant.id not in row["quants"]:
             continue
         applies = between(release(case), row.get("since"), row.get("until"))
-        if "since" not in row:
-            applies = True
-        elif applies is None and "until" in row:
-            applies = False  # a launch without a release runs a newer one
-        missing = hw.vendor == row["vendor"] if "vendor" in row else below(case, row["below"])
-        method = any(word in name for word in row.get("names", ("",)))
-        method = method and ("asked" not in row or case.value("--quantization") == row["asked"])
-        if applies is False or not missing or not method:
+        if applies is None:  # a launch without a release runs a newer one
+            applies = False if "until" in row else None if "since" in row else True
+        short = "below" not in row or below(case, row["below"])
+        if applies is False or not short or all_hold(case, row.get("if", ())) is None:
             continue
         least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
+        does = row.get("text", f"does not run {{}} on {{}}{least}")
         yield Hit(
-            f"{case.plan.engine} does not run {quant.id} on {case.hardware_name}{least}",
+            f"{case.plan.engine} {does.format(quant.id, case.hardware_name)}",
             flag=case.flag("--quantization") or case.flag("--model", "--model-path"),
-            severity=None if applies else "warning",
-            fix=otherwise(case),
+            severity=row.get("severity") if applies else "warning",
+            fix=row["fix"] if "fix" in row else otherwise(case),
             row=row,
         )
         return
