@@ -1,9 +1,9 @@
 """What a goal weighs, and on, off or measure first: one rule on one posterior for every command.
 
 On needs a median above 1 and a P(gain) of at least `decision_on_p_gain` (where the configuration
-itself was measured `decision_on_p_gain_measured`); off a P(gain) of at most `decision_off_p_gain`
-(`decision_off_p_gain_own` where the user's own runs tell of the question); between them the answer
-is to measure first. What is forbidden for another reason advice/decide.py says.
+itself was measured `decision_on_p_gain_measured`); off a P(gain) of at most `decision_off_p_gain`,
+with own runs and without; between them the answer is to measure first. What is forbidden for
+another reason advice/decide.py says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,34 +68,30 @@ def decide(
     on_from: Floats | None = None,
     off_to: Floats | None = None,
     own: Floats | None = None,
-    off_own: float | None = None,
 ) -> Codes:
     """The decision for each of N posteriors. `median`: of the goal's metric, a ratio; above 1 is
     faster. `open_sign`: the metric is the time to first token and its 80 % interval holds 1; such
     an answer is "measure", since P(gain) of this metric is not calibrated well enough to decide
     alone. `measured`: how far the configuration itself was measured and gained there, 0 to 1.
     `on_from`: P(gain) from which each is on, `off_to`: up to which it is off; default the
-    thresholds. `own`: share of the
-    variance that the user's own runs explain; where they tell much of the question another run
-    settles it, so that both bounds ask for a clear sign. `off_own`: P(gain) up to which those are
-    off. Returns indices into `DECISIONS` (N,); NaN gives "measure".
+    thresholds. `own`: share of the variance that the user's own runs explain; where they tell much
+    of the question its configuration counts as measured. Returns indices into `DECISIONS` (N,); NaN
+    gives "measure".
     """
-    told = np.zeros(len(median)) if own is None else np.clip(own / TOLD, 0.0, 1.0)
     if on_from is None:
+        told = np.zeros(len(median)) if own is None else np.clip(own / TOLD, 0.0, 1.0)
         names = ("decision_on_p_gain", "decision_on_p_gain_measured")
         least, there = (knowledge.threshold(name).value for name in names)
         on_from = bound(least, there, told if measured is None else np.fmax(told, measured))
     on = (median > 1.0) & (p_gain >= on_from)
-    usual, sure = (knowledge.threshold(f"decision_off_p_gain{x}").value for x in ("", "_own"))
-    elsewhere, there = usual if off_to is None else off_to, sure if off_own is None else off_own
-    off = p_gain <= bound(elsewhere, there, told)
+    off = p_gain <= (knowledge.threshold("decision_off_p_gain").value if off_to is None else off_to)
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
 def bound(elsewhere: float | Floats, there: float, measured: Floats) -> Floats:
-    """P(gain) from which speculation is on, or up to which it is off: one bound where the
-    configuration was measured, another elsewhere, and between them by how far it was (N,).
+    """P(gain) from which speculation is on: one bound where the configuration was measured, another
+    elsewhere, and between them by how far it was (N,).
     """
     return np.asarray(elsewhere + (there - elsewhere) * measured, dtype=np.float64)
 
