@@ -143,7 +143,6 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
         estimate.p_gain,
         goal == "ttft" and span.p10 <= 1.0 <= span.p90,
         estimate.measured_gain,
-        estimate.own_share,
     )
 
 

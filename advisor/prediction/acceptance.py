@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from advisor.domain.nouns import METHODS
-from advisor.domain.records import NamedTuple
+from advisor.domain.records import NamedTuple, Record
 from advisor.domain.sourced import sourced
 from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Floats, Ints, Mask, Points
 from advisor.perf.encoding.cells import distinct_rows
@@ -78,8 +78,7 @@ def tokens_per_step(conditional: Floats, k: Floats) -> Floats:
     conditional (N, MAX_K) in 0..1, k (N,) >= 0. Returns (N,).
     """
     reach, tail = _reach(conditional, k)
-    total: Floats = 1.0 + reach.sum(axis=1) + tail
-    return total
+    return np.asarray(1.0 + reach.sum(axis=1) + tail)
 
 
 def _reach(conditional: Floats, k: Floats) -> tuple[Floats, Floats]:
@@ -109,15 +108,13 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
 
 def sigmoid(x: Floats) -> Floats:
     """Return 1 / (1 + exp(-x)), element by element (N,)."""
-    out: Floats = 1.0 / (1.0 + np.exp(-x.clip(-FAR, FAR)))
-    return out
+    return np.asarray(1.0 / (1.0 + np.exp(-x.clip(-FAR, FAR))))
 
 
 def logit(p: Floats) -> Floats:
     """Return log(p / (1 - p)), element by element (N,); p is limited to 0.001 to 0.999."""
     q = p.clip(NEAR, 1 - NEAR)
-    out: Floats = np.log(q / (1 - q))
-    return out
+    return np.asarray(np.log(q / (1 - q)))
 
 
 def _numbers(points: Points) -> Floats:
@@ -208,17 +205,13 @@ class AcceptanceModel(NamedTuple):
         return curve[kind] + (numbers @ beta[w:c])[:, None], np.sqrt(variance)
 
 
-class Logits(NamedTuple):
-    """What an Acceptance holds."""
+class AcceptanceBelief(Record):
+    """Belief about the conditional acceptance of N points, in logits."""
 
     mean: Floats  # (N, MAX_K)
     shared_sd: Floats  # (N,), after the update
     k: Floats  # (N,)
-    known: Mask
-
-
-class AcceptanceBelief(Logits):
-    """Belief about the conditional acceptance of N points, in logits; `known`: measured."""
+    known: Mask  # whether it was measured (N,)
 
     def take(self, rows: Ints | slice) -> AcceptanceBelief:
         """That of some of the points (M,)."""
@@ -240,8 +233,7 @@ class AcceptanceBelief(Logits):
     def log_tau_sd(self) -> Floats:
         """Sd of log(tau): the common part's, by the delta method, with a small floor."""
         total = log_gradient(self.conditional, self.k).sum(axis=1)
-        sd: Floats = np.hypot(total * self.shared_sd, LEAST_SD)
-        return sd
+        return np.asarray(np.hypot(total * self.shared_sd, LEAST_SD))
 
     def tau_at(self, z: float) -> Floats:
         """Tokens per step at a normal quantile z of the common part (N,)."""

@@ -26,8 +26,7 @@ def load(path: Path | None = None) -> Model:
         state = unseal(data, name, "reinstall, or run `advisor train`.")
         if state.get("schema") != SCHEMA:
             raise AdvisorError(
-                f"{name} has layout {printable(str(state.get('schema')), 20)}, this "
-                "release reads "
+                f"{name} has layout {printable(str(state.get('schema')), 20)}, this release reads "
                 f"layout {SCHEMA}: reinstall, or run `advisor train`."
             )
         return Model.from_dict(state["model"])

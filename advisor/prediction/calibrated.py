@@ -25,9 +25,16 @@ OWN_SHARE = sourced(
     "chosen",
 )
 
+TOLD = sourced(
+    0.19, "share of the variance", "own choice: a tenth off the spread is as good as measured",
+    "chosen",
+)  # fmt: skip
 LEAST_NOISE = sourced(
     0.02, "log ratio", "Of an own gain, whose sd holds what single runs scatter by", "chosen"
 )
+# of a level without speculation: load and context; model, quantisation and engine
+LEVEL_MEASURES = [*range(own_runs.LOG_K), *range(own_runs.MODEL, own_runs.WHOLE)]
+LEVEL_FADE = np.array([0.5, 0.5, 2.0, 2.0, 2.0])
 
 
 class Level(NamedTuple):
@@ -95,7 +102,7 @@ def with_own_runs(
             if name == "tpot":
                 tokens[rows] = made.accepted
             if name == "output_tok_s":
-                told[rows] = 1 - made.scale**2
+                told[rows] = made.told
     measured = {name: asked.baselines[name] * np.exp(level.log) for name, level in levels.items()}
     return found, measured, levels, tokens, told
 
@@ -121,8 +128,9 @@ def observe(own: RunCases, priced: Priced, context: int) -> Observations | None:
 
 def _values(rows: Sequence[Sequence[tuple[str, float, float]]], name: str) -> Floats:
     """Value and sd of one metric in each row, NaN where it has none (2, M)."""
-    found = (next((part[1:] for part in row if part[0] == name), (np.nan, np.nan)) for row in rows)
-    return np.array([*found]).T
+    return np.array(
+        [next((part[1:] for part in row if part[0] == name), (np.nan, np.nan)) for row in rows]
+    ).T
 
 
 def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
@@ -135,11 +143,11 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
         model.p_gain,
         **scaled,
         mean=found.mean + made.shift,
-        evidence=found.evidence * made.scale,
+        evidence=found.evidence * made.scale * made.kept,
         closeness=np.where(own, 1.0, found.closeness),
         basis=np.where(own, 0, found.basis).astype(np.int8),
         # the posterior itself holds what was measured
-        measured_gain=np.where(own, 1.0, found.measured_gain),
+        measured_gain=np.fmax(found.measured_gain * made.kept, np.fmin(made.told / TOLD, 1.0)),
     )
     return new._replace(evidence=found.evidence)
 
@@ -154,13 +162,13 @@ def _level(own: RunCases, name: str, here: Priced, ran: Priced, context: int) ->
     rows = np.flatnonzero(np.isfinite(log))
     noise = np.maximum(noise[rows], own_runs.LEAST_SD)
     asked, run = here.places(name).where, ran.places(name).where[rows]
-    weights = _near(asked, run) @ np.linalg.inv(_near(run, run) + np.diag(noise**2))
-    share = np.clip((weights * _near(asked, run)).sum(axis=1), 0.0, 1.0)
-    return Level(weights @ log[rows], share, np.sqrt((weights**2 * noise**2).sum(axis=1)))
+    near, gap = _near(asked, run), own_runs.distances(run, run)[..., LEVEL_MEASURES]
+    weights = near @ np.linalg.inv(_near(run, run) + np.diag(noise**2))
+    share = np.clip((weights * near).sum(axis=1), 0.0, 1.0)
+    differ = (near * own_runs.disagreement(gap, log[rows], noise)).max(axis=1, initial=0.0)
+    return Level(weights @ log[rows], share, np.sqrt((weights**2 * noise**2).sum(axis=1) + differ))
 
 
 def _near(a: Floats, b: Floats) -> Floats:
     """How much a level at one place (A, 13) says of that at another (B, 13): 1 of the same."""
-    gap = own_runs.distances(a, b)
-    apart, names = gap[..., : own_runs.LOG_K].sum(axis=2), slice(own_runs.MODEL, own_runs.WHOLE)
-    return np.asarray(np.exp(-apart / 2 - 2.0 * gap[..., names].sum(axis=2)))
+    return np.asarray(np.exp(-(own_runs.distances(a, b)[..., LEVEL_MEASURES] @ LEVEL_FADE)))

@@ -21,14 +21,6 @@ from advisor.prediction.intervals import Predicted, chance_of_both
 
 Codes = npt.NDArray[np.int8]
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
-TOLD = sourced(
-    0.19,
-    "share of the variance",
-    "own choice: own runs that take a tenth off the spread tell of the question",
-    "chosen",
-)
-# standard deviation of log(predicted / measured) of the speed without speculation
-PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
 MANY = sourced(
     3,
     "GPUs",
@@ -67,22 +59,19 @@ def decide(
     measured: Floats | None = None,
     on_from: Floats | None = None,
     off_to: Floats | None = None,
-    own: Floats | None = None,
 ) -> Codes:
     """The decision for each of N posteriors. `median`: of the goal's metric, a ratio; above 1 is
     faster. `open_sign`: the metric is the time to first token and its 80 % interval holds 1; such
     an answer is "measure", since P(gain) of this metric is not calibrated well enough to decide
     alone. `measured`: how far the configuration itself was measured and gained there, 0 to 1.
     `on_from`: P(gain) from which each is on, `off_to`: up to which it is off; default the
-    thresholds. `own`: share of the variance that the user's own runs explain; where they tell much
-    of the question its configuration counts as measured. Returns indices into `DECISIONS` (N,); NaN
-    gives "measure".
+    thresholds. Returns indices into `DECISIONS` (N,); NaN gives "measure".
     """
     if on_from is None:
-        told = np.zeros(len(median)) if own is None else np.clip(own / TOLD, 0.0, 1.0)
-        names = ("decision_on_p_gain", "decision_on_p_gain_measured")
-        least, there = (knowledge.threshold(name).value for name in names)
-        on_from = bound(least, there, told if measured is None else np.fmax(told, measured))
+        least, there = (
+            knowledge.threshold(f"decision_on_p_gain{x}").value for x in ("", "_measured")
+        )
+        on_from = bound(least, there, np.zeros(len(median)) if measured is None else measured)
     on = (median > 1.0) & (p_gain >= on_from)
     off = p_gain <= (knowledge.threshold("decision_off_p_gain").value if off_to is None else off_to)
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
@@ -97,21 +86,19 @@ def bound(elsewhere: float | Floats, there: float, measured: Floats) -> Floats:
 
 
 def decide_one(
-    median: float, p_gain: float, open_sign: bool = False, measured: float = 0.0, own: float = 0.0
+    median: float, p_gain: float, open_sign: bool = False, measured: float = 0.0
 ) -> Decision:
     """`decide` for one posterior."""
-    one = [np.array([value]) for value in (median, p_gain, measured, own)]
-    return DECISIONS[int(decide(one[0], one[1], np.array([open_sign]), one[2], own=one[3])[0])]
+    one = [np.array([value]) for value in (median, p_gain, open_sign, measured)]
+    return DECISIONS[int(decide(*one)[0])]
 
 
 def plain_sd(metric: str, devices: int = 1) -> float:
     """Standard deviation of log(predicted / measured) of a level without speculation: of "ttft", or
     of steps, and so of tokens per second, on as many GPUs.
     """
-    if metric == "ttft":
-        return knowledge.threshold(PLAIN_SD[metric]).value
-    many = "plain_tpot_error_many" if devices >= MANY else PLAIN_SD["tpot"]
-    return knowledge.threshold(many).value
+    steps = "plain_tpot_error_many" if devices >= MANY else "plain_tpot_error"
+    return knowledge.threshold("plain_ttft_error" if metric == "ttft" else steps).value
 
 
 def p_meets(limit: float, value: float, sd: float) -> float:

@@ -42,7 +42,6 @@ LOOKUP_K = sourced(
     "assumed",
 )
 
-_METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
 _FIELDS = {
     "output_tok_s": "output_tok_s",
     "request_tok_s": "request_tok_s",
@@ -153,7 +152,7 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
 def of_metric(by_metric: Mapping[str, Floats], metric: Codes) -> Floats:
     """The value of each point's own metric (N,)."""
     out = np.array(by_metric["output_tok_s"])
-    for name in _METRIC_NAMES[1:]:
+    for name in [*_FIELDS][1:]:
         out = np.where(metric == arrays.METRICS.index(name), by_metric[name], out)
     return out
 

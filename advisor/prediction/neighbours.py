@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.records import NamedTuple
+from advisor.domain.records import Record
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask
@@ -63,15 +63,11 @@ def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
-class Pairs(NamedTuple):
-    """What Nearby holds."""
+class Nearby(Record):
+    """Misses of the model at the measured pairs: `keys` (E,) sorted, `rows` (E, len(NUMBERS))."""
 
     keys: Ints
     rows: Floats
-
-
-class Nearby(Pairs):
-    """Misses of the model at the measured pairs: `keys` (E,) sorted, `rows` (E, len(NUMBERS))."""
 
     @cached_property
     def _groups(self) -> dict[int, Groups]:
@@ -133,9 +129,7 @@ class Nearby(Pairs):
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Nearby:
         """Return the neighbours of a saved state. Raises KeyError where a part is missing."""
-        keys = np.repeat(
-            np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64)
-        )
+        keys = np.repeat(np.array(state["cells"], dtype=np.int64), state["pairs"])
         return cls(keys, _unpack(state["packed"], STEPS))
 
 

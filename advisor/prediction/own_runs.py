@@ -63,6 +63,9 @@ ALONE_FADE = sourced(
 APART_FADE = sourced(
     0.25, "share", "own choice: of ALONE_FADE, for what two metrics differ by near a load", "chosen"
 )
+ONE_PLACE = sourced(
+    0.15, "doublings", "own choice: of load or context, as advice/own_runs/cells.py", "chosen"
+)
 
 
 class Kernel(NamedTuple):
@@ -208,12 +211,27 @@ def _with_apart(own: Observations, gap: Floats, made: Kernel) -> Kernel:
     return made._replace(apart=float(np.sum(np.maximum(beyond, 0.0) / prior)) / max(len(i), 1))
 
 
+def disagreement(gap: Floats, value: Floats, noise: Floats) -> Floats:
+    """Variance with which the next run of a place is open because the own ones there differ beyond
+    their noise: between runs (DerSimonian and Laird, of one noise) and of their mean; 0 where they
+    agree or there is one (M,). `gap`: (M, M, G).
+    """
+    one = np.all(gap <= np.where(np.arange(gap.shape[-1]) < LOG_K, ONE_PLACE, 0), axis=-1)
+    weights, count = one / noise**2, one.sum(axis=1)
+    whole = weights.sum(axis=1)
+    away = value - (weights @ value / whole)[:, None]
+    birge = (weights * away**2).sum(axis=1) / np.maximum(count - 1, 1)
+    return np.asarray(np.maximum(birge - 1, 0.0) * (count + 1) / whole)
+
+
 class Update(NamedTuple):
-    """What own runs make of N log speed-ups: `shift`, its acceptance part, `scale` of the sd."""
+    """What own runs make of N log speed-ups, (N,) each."""
 
     shift: Floats
-    accepted: Floats
-    scale: Floats
+    accepted: Floats  # part of the shift
+    scale: Floats  # of the sd
+    kept: Floats  # of what they explain, although runs of one place differ: 1 where they agree
+    told: Floats  # share of the variance that they explain, as far as it is kept
 
 
 def update(
@@ -226,7 +244,8 @@ def update(
     gap, both_held = distances(own.at.where, own.at.where), (own.held, own.held)
     made = _with_apart(own, gap, made or kernel())
     inside = covariance(gap, own.at, own.at, made, both_held)
-    across = covariance(distances(there.where, own.at.where), there, own.at, made, (held, own.held))
+    aside = distances(there.where, own.at.where)
+    across = covariance(aside, there, own.at, made, (held, own.held))
     # each run's stated acceptance is one observation more
     total = np.block(
         [
@@ -239,7 +258,13 @@ def update(
     accepted = np.hstack([across.accepted, across.accepted[:, told]])
     both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
     explained = np.einsum("ij,jk,ik->i", both, root, both)
-    prior = np.maximum((1 + made.apart) * there.sd**2 + (0.0 if held is None else held**2), 1e-12)
-    left = np.sqrt(np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0))
+    added = 0.0 if held is None else held**2
+    prior = np.maximum((1 + made.apart) * there.sd**2 + added, 1e-12)
+    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
+    near = np.exp(-aside.sum(axis=-1) / 2) * (aside[..., FIRST] == 0)
+    differ = (near * disagreement(gap, own.total, own.noise)).max(axis=1)
+    square = left + differ / np.maximum(there.sd**2 + added, 1e-12)
+    clear = np.fmax(1.0 - square, 0.0)
+    kept = (clear + LEAST_LEFT) / (1.0 - left + LEAST_LEFT)
     weights = root @ np.concatenate([own.total, own.accepted[told]])
-    return Update(both @ weights, accepted @ weights, left)
+    return Update(both @ weights, accepted @ weights, np.sqrt(square), kept, kept * clear)

@@ -61,8 +61,7 @@ def verdict(advice: Advice) -> str:
         text = f"Likely a gain, chance {chance}: {size}"
     else:
         text = f"Likely a loss, chance of a gain {chance}: {size}"
-    by_chance = advice.decided_by == "estimate" and not estimate.own_share  # those are off for less
-    if advice.decision == "off" and by_chance and gain.p50 > 1:
+    if advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1:
         least = knowledge.threshold("decision_off_p_gain").value
         return f"{text}: up to {100 * least:.0f} % it stays off, as losses cost more."
     return f"{text}{_because(advice, estimate)}{_price(advice)}."

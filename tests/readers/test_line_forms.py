@@ -128,10 +128,8 @@ def test_a_list_that_is_joined_for_a_shell_is_taken_apart_by_it(tmp_path: Path, 
     path.write_text(JOINED + start + "\n", encoding="utf-8")
     report = validate(str(path))
     assert (report.launches[0].plan.k, report.launches[0].plan.tool_call_parser) == (4, "gemma4")
-    assert (
-        report.launches[0].launch.engine_version == "0.21.0"
-        and report.launches[0].launch.version_pinned
-    )
+    launch = report.launches[0].launch
+    assert launch.engine_version == "0.21.0" and launch.version_pinned
     assert not {"SD109", "SD125"} & {finding.code for finding in report.findings}
 
 

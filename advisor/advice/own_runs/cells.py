@@ -17,12 +17,13 @@ def same_load(loads: Iterable[tuple[float | None, float | None]]) -> bool:
 
 
 def measured_here(facts: Facts, metrics: Sequence[str] = ESTIMATED) -> dict[tuple[str, int], bool]:
-    """Method and k of the own runs of this cell, and whether all metrics gained beyond noise."""
+    """Method and k of the own runs of this cell, and whether all gained beyond noise."""
     gained: dict[tuple[str, int], bool] = {}
     for run in facts.own_runs:
         gains = [(log, sd) for name, log, sd in run.gains if name in metrics]
         if gains and _is_here(facts, run):
-            gained[run.method, run.k] = all(log > Z10 * sd for log, sd in gains)
+            before = gained.get((run.method, run.k), True)
+            gained[run.method, run.k] = before and all(log > Z10 * sd for log, sd in gains)
     return gained
 
 

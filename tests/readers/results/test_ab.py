@@ -249,10 +249,7 @@ def test_the_tokens_of_a_step_are_the_mean_of_the_repeats_that_say_them() -> Non
 
 
 def run_of(clients: int, speed: float, **more: object) -> BenchmarkRun:
-    fields = {"concurrency": clients, "requests": 64, "input_tokens": 1000, "output_tokens": 200}
-    times = {"output_tok_s": speed, "tpot_ms": Latency(mean=1e3 * clients / speed)}
-    about = {"file": "f", "format": "test"} | fields | times | more
-    return BenchmarkRun.model_validate(about)
+    return run(speed, 1e3 * clients / speed, concurrency=clients, **more)
 
 
 @pytest.mark.parametrize(

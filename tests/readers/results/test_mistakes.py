@@ -106,8 +106,7 @@ def test_a_conflict_is_kept_out_of_a_machine(
     files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    pair = (files["off"], files["on"], *SETTING, "--k", "3")
-    status, text = call("calibrate", *pair)
+    status, text = call("calibrate", files["off"], files["on"], *SETTING, "--k", "3")
     assert status == 2 and "--k 3 was given and on.json says k = 2" in text
 
 

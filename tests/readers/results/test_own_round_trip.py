@@ -264,6 +264,22 @@ def test_levels_of_two_loads_are_both_exact() -> None:
         assert answer.baseline == pytest.approx(run.baseline["output_tok_s"], rel=0.02)
 
 
+@pytest.mark.parametrize("name", ["gb10", "h100", "mi300x", "5090"])
+@pytest.mark.parametrize("gains", [(1.25, 0.95), (0.9, 1.6), (1.1, 0.8)], ids=str)
+def test_runs_that_disagree_are_both_within_and_nothing_is_on(
+    name: str, gains: tuple[float, float]
+) -> None:
+    """One gained and one lost: the answer holds both, and so does the level of two baselines."""
+    request = request_of(name, "vllm", (4, 2048, 512))
+    for gain, level in zip(gains, (1.25, 0.8), strict=True):
+        machine = calibrate(request, gain, level)
+    answer = answers(request, machine)[2].output_tok_s
+    ran = [run.baseline["output_tok_s"] for run in machine.runs]
+    for span, values in ((answer.speedup, gains), (answer.baseline_range, ran)):
+        assert span.p10 < min(values) < max(values) < span.p90
+    assert recommend(request, machine=machine, what_if=False).decision != "on"
+
+
 @pytest.mark.parametrize(
     ("name", "engine", "load"),
     [("h100", "vllm", (16, 2048, 512)), ("mi300x", "vllm", (4, 8192, 256)),
