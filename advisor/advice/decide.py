@@ -213,8 +213,7 @@ def log_percentiles(gain: Interval) -> tuple[Floats, Floats, Floats]:
 def sample(gain: Interval, dimension: int) -> Floats:
     """Loss-averse utilities for comparing plans, whose errors are mostly shared (SAMPLES,)."""
     shared = utility.symmetric(*log_percentiles(gain))
-    samples: Floats = utility.utilities(*shared, utility.deviates(dimension))[0]
-    return samples
+    return np.asarray(utility.utilities(*shared, utility.deviates(dimension))[0])
 
 
 def paid_share(estimate: Estimate) -> float:

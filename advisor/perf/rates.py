@@ -180,8 +180,7 @@ def prompt_rate(p: P.Points) -> Floats:
     rate = _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
     rate = np.where(p.is_arch("gfx9"), 1 / (1 / rate + 1 / PROMPT_MOST), rate)
     most = np.where(nvidia, np.fmax(peak, p.int8), peak)
-    bounded: Floats = np.fmax(np.fmin(rate, most), LEAST_RATE)
-    return bounded
+    return np.asarray(np.fmax(np.fmin(rate, most), LEAST_RATE))
 
 
 @P.memoize

@@ -34,7 +34,9 @@ LEAST_NOISE = sourced(
 )
 # of a level without speculation: load and context; model, quantisation and engine
 LEVEL_MEASURES = [*range(own_runs.LOG_K), *range(own_runs.MODEL, own_runs.WHOLE)]
-LEVEL_FADE = np.array([0.5, 0.5, 2.0, 2.0, 2.0])
+LEVEL_FADE = sourced(
+    np.array([0.5, 0.5, 2.0, 2.0, 2.0]), "exponent", "own choice: of another model little", "chosen"
+)
 
 
 class Level(NamedTuple):

@@ -29,8 +29,7 @@ def normal() -> Floats:
         np.argsort(np.arange(1, SAMPLES + 1) * np.array(_STEPS)[:, None] % 1.0, axis=1), axis=1
     )
     free, triangle = np.linalg.qr(z[ranks].T)
-    made: Floats = (free * np.sign(np.diag(triangle))).T * np.sqrt(SAMPLES)
-    return made
+    return np.asarray((free * np.sign(np.diag(triangle))).T * np.sqrt(SAMPLES))
 
 
 def utilities(low: Floats, middle: Floats, high: Floats, z: Floats) -> Floats:

@@ -99,3 +99,10 @@ def why_cycle(step: Step | None, plan: Plan | None) -> Iterator[str]:
     elif ratio < FAST:
         words += ": faster than expected. Check that both runs used the same build and power limit"
     yield words
+
+
+def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
+    """Mean tokens per step over repeats, bonus token included."""
+    lengths = (run.acceptance.tokens_per_step(run.k or k) for run in on if run.acceptance)
+    known = [length for length in lengths if length]
+    return sum(known) / len(known) if known else None

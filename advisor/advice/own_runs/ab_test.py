@@ -8,6 +8,8 @@ from typing import Any, Literal
 from advisor.advice import judge
 from advisor.advice.decide import METRICS
 from advisor.advice.own_runs import ab_reasons
+from advisor.advice.own_runs.ab_reasons import tokens_per_step
+from advisor.advice.own_runs.calibration import check_bandwidth
 from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
@@ -77,7 +79,7 @@ class AbReport(ResultModel):
 def judge_ab(
     off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: OwnSetting
 ) -> AbReport:
-    """The report. Raises Unreadable where the arms are swapped or share no load."""
+    """The report. Raises AdvisorError where the arms are no A/B, or none that the device can do."""
     arms.check_order(off, on)
     loads = tuple(_load(a, b, setting) for a, b in arms.pairs(off, on))
     notes = []
@@ -107,8 +109,10 @@ def _load(
     offered = any(run.request_rate for run in (*off, *on))
     lead: arms.Metric = _LEADS.get(setting.goal) or ("tpot" if offered else "output_tok_s")
     gains = sorted(arms.gains(off, on), key=lambda gain: gain.metric != lead)
-    step, expected = _step(on, gains, setting)
-    plan = expected[1] if expected is not None else None
+    step, facts, plan = _step(on, gains, setting)
+    if facts is not None and off[0].concurrency:
+        both = {gain.metric: (gain.off, gain.on) for gain in gains}
+        check_bandwidth(both, off[0].concurrency, facts, tokens_per_step(on, setting.k))
     compared = []
     for gain in gains:
         low, high = gain.interval()
@@ -147,13 +151,6 @@ def _percentiles(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> Ite
             yield Percentiles(metric=metric, off=sides[0], on=sides[1])
 
 
-def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
-    """Mean tokens per step over repeats, bonus token included."""
-    lengths = (run.acceptance.tokens_per_step(run.k or k) for run in on if run.acceptance)
-    known = [length for length in lengths if length]
-    return sum(known) / len(known) if known else None
-
-
 def question(request: Request, setting: OwnSetting) -> tuple[Facts, Plan, list[Plan]]:
     """Facts, the plan of the runs, others of the method. Raises AdvisorError if none runs."""
     facts = facts_for_request(request)
@@ -168,7 +165,7 @@ def question(request: Request, setting: OwnSetting) -> tuple[Facts, Plan, list[P
 
 def _step(
     on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: OwnSetting
-) -> tuple[ab_reasons.Step | None, tuple[Facts, Plan] | None]:
+) -> tuple[ab_reasons.Step | None, Facts | None, Plan | None]:
     """A step as measured, and as expected where the setting is known."""
     tokens = tokens_per_step(on, setting.k)
     tpot = next((g for g in gains if g.metric == "tpot"), None)
@@ -184,8 +181,8 @@ def _step(
                 "expected_cycle_ratio": length.p50 / speedup.p50,
                 "expected_gain": (speedup.p10, speedup.p50, speedup.p90),
             }
-            return measured.model_copy(update=expected), (facts, plan)
-    return (measured if tokens else None), None
+            return measured.model_copy(update=expected), facts, plan
+    return (measured if tokens else None), None, None
 
 
 def _next(

@@ -11,7 +11,7 @@ from advisor import engines
 from advisor.advice import judge
 from advisor.advice.own_runs import cells
 from advisor.advice.own_runs import machine as machines
-from advisor.advice.own_runs.ab_test import tokens_per_step
+from advisor.advice.own_runs.ab_reasons import tokens_per_step
 from advisor.advice.own_runs.machine import MOST_SD, Machine, MachineRun, MetricGain
 from advisor.advice.own_runs.setting import OwnSetting, setting
 from advisor.advice.resolve import facts_for_request
@@ -40,10 +40,7 @@ FAR = sourced(
     3.0, "ratio", "own choice: levels without speculation scatter by 0.2 to 0.4 in log", "chosen"
 )
 FASTER = sourced(
-    1.15,
-    "ratio",
-    "own choice: clocks above the published ones, and sizes that are rounded",
-    "chosen",
+    1.15, "ratio", "own choice: clocks above the published ones, sizes that are rounded", "chosen"
 )
 
 
@@ -128,38 +125,43 @@ def _run(
         accepted_by_position=accepted.by_position if accepted else (),
         inputs_sha256=tuple({r.sha256: None for r in (*off, *on, *counters) if r.sha256}),
     )
-    _check_bandwidth(measured, facts)
+    both = {name: [level.value] for name, level in levels.items()}
+    both |= {gain.metric: [gain.off, gain.on] for gain in gains}
+    check_bandwidth(both, measured.concurrency, facts, measured.tokens_per_step())
     return measured
 
 
-def _check_bandwidth(run: MachineRun, facts: Facts) -> None:
-    """Raise AdvisorError for a baseline beyond what all devices together can read. `facts` are of
-    the run; where the bandwidth is not known, nothing is refused.
+def check_bandwidth(
+    levels: Mapping[Any, Sequence[float]], requests: float, facts: Facts, tokens: float | None
+) -> None:
+    """Raise AdvisorError for levels of each arm beyond what all devices together can read, the
+    second one's with so many tokens a step; None: not known. `facts` are of the run; where the
+    bandwidth is not known, nothing is refused.
     """
     hardware = facts.hardware
     if hardware is None or hardware.memory_bandwidth_gb_s is None or facts.model is None:
         return
     points = impute(from_plans(facts, [Plan.model_construct(engine=facts.engine)]))
-    rate = facts.gpus * float(points.bw[0])
-    speed, token = run.baseline.get("output_tok_s"), run.baseline.get("tpot")
-    # seconds in which a step's weights are read at the published bandwidth
-    seconds, lone = (
-        float(reads.least_bytes(points, np.array([requests]))[0]) / rate
-        for requests in (run.concurrency, 1.0)
+    # tokens/s where each step takes the time to read its weights at the published bandwidth
+    most, lone = (
+        count * facts.gpus * float(points.bw[0] / reads.least_bytes(points, np.array([count]))[0])
+        for count in (requests, 1.0)
     )
-    most, least = run.concurrency / seconds, 1e3 * lone
-    if speed is not None and speed > most * FASTER:
-        beyond = f"{speed:.4g} tok/s at {run.concurrency:g} requests, where {most:.4g}"
-    elif token is not None and token * FASTER < least:
-        beyond = f"{token:.3g} ms a token, where {least:.3g}"
-    else:
-        return
-    quant = facts.quant.id if facts.quant is not None else "these"
-    many = f"{facts.gpus} x {hardware.id}" if facts.gpus > 1 else hardware.id
-    raise AdvisorError(
-        f"without speculation {beyond} is what the bandwidth of {many} permits for the {quant} "
-        f"weights of {facts.model.id}: check --hw, --gpus, --model, --quant and the units"
-    )
+    for i, step in enumerate((1.0, tokens or math.inf)):
+        speed, token = ([*levels.get(m, ()), 0.0, 0.0][i] for m in ("output_tok_s", "tpot"))
+        if speed > step * most * FASTER:
+            beyond = f"{speed:.4g} tok/s at {requests:g} requests, where {step * most:.4g}"
+        elif 0 < token * step * lone * FASTER < 1e3:
+            beyond = f"{token:.3g} ms a token, where {1e3 / (step * lone):.3g}"
+        else:
+            continue
+        quant = facts.quant.id if facts.quant is not None else "these"
+        many = f"{facts.gpus} x {hardware.id}" if facts.gpus > 1 else hardware.id
+        arm = f"with {step:.3g} tokens a step" if i else "without speculation"
+        raise AdvisorError(
+            f"{arm} {beyond} is what the bandwidth of {many} permits for the {quant} weights of "
+            f"{facts.model.id}: check --hw, --gpus, --model, --quant and the units"
+        )
 
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:

@@ -21,6 +21,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf.host_memory import MARGIN
 from advisor.perf.sizes.device import GRAPHS_OFF, GRAPHS_OFF_BY_VALUE
 from advisor.perf.sizes.weights import ALL_EXPERTS, EXPERTS_OF, OVERRIDE
+from advisor.readers.results.arms import FASTER_STEP
 
 NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,39}$")
 REPOSITORY = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
@@ -30,10 +31,6 @@ EDITED = "edited"  # the seal of a machine whose runs are not all as they were m
 ROUNDING = sourced(1.02, "ratio", "own choice: clients print figures with three digits", "chosen")
 SAME_LENGTH = sourced(
     0.15, "log ratio", "own choice: repeats of one text differ by less (ACCEPTED_SD is 0.03)",
-    "chosen",
-)  # fmt: skip
-FASTER_STEP = sourced(
-    1.25, "ratio", "own choice: a step with drafts takes at least a step without; runs scatter",
     "chosen",
 )  # fmt: skip
 AS_MEASURED = ("model", "quant", "engine", "engine_version", "tp", "concurrency", "input_tokens",
@@ -138,13 +135,11 @@ class MachineRun(_MachinePart):
             return (
                 f"{length:.3g} tokens per step, where the rates by position make {by_position:.3g}"
             )
-        for name in ("tpot", "output_tok_s"):
-            gain = self.gains.get(name)
-            if gain and gain.log - 2 * gain.sd > math.log((k + 1) * FASTER_STEP):
-                return (
-                    f"a gain of {math.exp(gain.log):.3g} in {name}, where k = {k} makes at most "
-                    f"{k + 1} tokens a step"
-                )
+        most = self.tokens_per_step() or k + 1.0
+        for name, gain in self.gains.items():
+            if name != "ttft" and gain.log - 2 * gain.sd > math.log(most * FASTER_STEP):
+                ratio = f"a gain of {math.exp(gain.log):.3g} in {name}"
+                return f"{ratio}, where a step makes at most {most:.3g} tokens"
         speed, token = self.baseline.get("output_tok_s"), self.baseline.get("tpot")
         if speed and token and speed * token > 1e3 * self.concurrency * FASTER_STEP:
             return (

@@ -30,8 +30,7 @@ class GroupScore(NamedTuple):
 
 def ape(measured: Floats, predicted: Floats) -> Floats:
     """Absolute percentage error of the speed-up, as a share."""
-    out: Floats = np.abs(np.exp(predicted - measured) - 1)
-    return out
+    return np.asarray(np.abs(np.exp(predicted - measured) - 1))
 
 
 def group_values(
@@ -62,8 +61,7 @@ def confusion(measured: Floats, on: Flags, weight: Floats) -> tuple[float, float
 def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0.8) -> Floats:
     """Width plus a penalty for what falls outside, in log units; smaller is better."""
     below, above = np.maximum(low - measured, 0), np.maximum(measured - high, 0)
-    out: Floats = (high - low) + 2 / (1 - level) * (below + above)
-    return out
+    return np.asarray((high - low) + 2 / (1 - level) * (below + above))
 
 
 def coverage(

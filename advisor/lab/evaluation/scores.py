@@ -58,8 +58,7 @@ def sides(examples: Examples, fit: LeftOut, rows: Flags | None = None) -> tuple[
 
 def scored_rows(examples: Examples) -> Flags:
     """The rows that the headline counts: published speed-ups, but of TTFT."""
-    rows: Flags = examples.primary & (examples.metric != "ttft")
-    return rows
+    return np.asarray(examples.primary & (examples.metric != "ttft"))
 
 
 def headline(examples: Examples, fit: LeftOut) -> dict[str, Any]:

@@ -68,8 +68,7 @@ def row_noise(examples: Examples, belief: acc.AcceptanceBelief) -> Floats:
     noise = np.where(examples.points.metric == TTFT, np.hypot(noise, TTFT_SD), noise)
     noise = np.where(examples.primary, noise, np.hypot(noise, 0.05))
     _, which, count = np.unique(examples.rig, return_inverse=True, return_counts=True)
-    out: Floats = noise * np.sqrt(np.maximum(1.0, count[which] / ROWS_PER_RIG))
-    return out
+    return np.asarray(noise * np.sqrt(np.maximum(1.0, count[which] / ROWS_PER_RIG)))
 
 
 def fit(

@@ -176,11 +176,11 @@ def between(first: Scrape, last: Scrape) -> Scrape:
     if any(value < 0 for value in counters.values()):
         why = "swapped, or the server restarted"
         raise Unreadable(f"counters fall from the first metrics file to the second: {why}")
-    sums = {}
-    for name, (total, count) in last.sums.items():
-        before = first.sums.get(name, (0.0, 0.0))
-        if count - before[1] > 0:
-            sums[name] = (total - before[0], count - before[1])
+    sums = {
+        name: (total - before[0], count - before[1])
+        for name, (total, count) in last.sums.items()
+        if count > (before := first.sums.get(name, (0.0, 0.0)))[1]
+    }
     padded = (*first.positions, *([0.0] * (len(last.positions) - len(first.positions))))
     positions = tuple(b - a for a, b in zip(padded, last.positions, strict=False))
     return Scrape(last.engine, last.model, counters, last.gauges, sums, positions, last.replicas)

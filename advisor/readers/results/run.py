@@ -46,9 +46,8 @@ class Latency(ResultModel):
     p90: Number = None
     p99: Number = None
     sd: Number = None
-    values: tuple[float, ...] = Field(
-        default=(), exclude=True
-    )  # one a request, in the order of the file
+    # one a request, in the order of the file
+    values: tuple[float, ...] = Field(default=(), exclude=True)
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Latency | None:
@@ -134,9 +133,8 @@ class BenchmarkRun(ResultModel):
     engine: EngineName | None = None
     engine_version: str | None = None
     model: str | None = None
-    method: str | None = (
-        None  # speculative method, "none" where the file states that nothing was drafted
-    )
+    # speculative method, "none" where the file states that nothing was drafted
+    method: str | None = None
     k: Drafts = None
     hardware: str | None = None
     concurrency: Number = None  # requests in flight, as limited by the client
@@ -160,9 +158,7 @@ class BenchmarkRun(ResultModel):
     repeats: Count = None
     ttft_ms: Latency | None = None
     tpot_ms: Latency | None = None  # time per output token after the first
-    itl_ms: Latency | None = (
-        None  # between stream chunks: one step, not one token, under speculation
-    )
+    itl_ms: Latency | None = None  # between stream chunks: of one step, not of one token
     e2e_ms: Latency | None = None
     acceptance: Acceptance | None = None
     notes: tuple[str, ...] = ()
@@ -177,13 +173,11 @@ class BenchmarkRun(ResultModel):
 
     def value(self, metric: str) -> float | None:
         """The run's figure for output_tok_s, tpot, ttft (ms, means) or request_tok_s."""
-        if metric in ("output_tok_s", "request_tok_s"):
-            number: float | None = getattr(self, metric)
-            return number
-        latency: Latency | None = getattr(self, f"{metric}_ms")
-        return (
-            None if latency is None else (latency.mean if latency.mean is not None else latency.p50)
-        )
+        name = metric if metric.endswith("_tok_s") else f"{metric}_ms"
+        made: Latency | float | None = getattr(self, name)
+        if isinstance(made, Latency):
+            return made.p50 if made.mean is None else made.mean
+        return made
 
 
 def spread_of(lengths: Sequence[float]) -> float | None:

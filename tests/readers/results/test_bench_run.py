@@ -226,14 +226,14 @@ def test_a_server_that_nobody_gave_a_k_is_read_off_its_counters(tmp_path: Path) 
     with serve(**QUICK) as url:
         assert bench(tmp_path, url, "off", "--model", "qwen3.6-35b-a3b")[0] == 0
     with serve(**QUICK, k=2, rates=(0.75, 0.53)) as url:
-        status, said = bench(tmp_path, url, "on", "--hw", "gb10", "--model", "qwen3.6-35b-a3b")
+        status, said = bench(tmp_path, url, "on", "--hw", "h200", "--model", "qwen3.6-35b-a3b")
     assert status == 0, said
     assert read_results(tmp_path / "on-seed1.jsonl")[0].k == 2
     assert read_results(tmp_path / "off-seed1.jsonl")[0].k == 0
     assert "vllm, mtp k=2" in said
     command = said.split("next: ")[-1].strip()
     assert command.startswith(f"advisor calibrate {tmp_path}/off-seed1.jsonl {tmp_path}/on-seed1")
-    assert command.endswith("--hw gb10 --model qwen3.6-35b-a3b --name own")
+    assert command.endswith("--hw h200 --model qwen3.6-35b-a3b --name own")
 
 
 def test_drafts_are_not_measured_by_chunks(tmp_path: Path) -> None:

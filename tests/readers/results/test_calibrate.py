@@ -276,8 +276,7 @@ def test_what_is_shared_is_taken_into_the_measurements(tmp_path: Path) -> None:
     assert "spark" not in made.read_text()
     into = tmp_path / "measurements"
     words = ["data", "add", str(made), "--into", str(into)]
-    status, said = call(*words)
-    assert status == 0, said
+    assert call(*words)[0] == 0
     status, said = call("data", "check", str(into))
     assert status == 0 and "2 good rows, 0 problems" in said, said
     rows = list(csv.DictReader((into / "runs" / f"{made.stem}.csv").open()))
@@ -352,9 +351,9 @@ def test_the_update_is_that_of_a_gaussian_process() -> None:
     assert exact.shift[0] == pytest.approx(0.3 * share, rel=1e-3)
     explained = made.narrow * prior * share / 0.2**2
     assert exact.scale[0] ** 2 == pytest.approx(max(1 - explained, 0.02), rel=0.01)
-    noisy = own_runs.update(place(), own(0.3, 0.2))
-    far = own_runs.update(place(HERE + np.eye(13)[0] * 4), own(0.3, 0.02))
-    assert 0 < noisy.shift[0] < exact.shift[0] and 0 < far.shift[0] < exact.shift[0]
+    far = place(HERE + np.eye(13)[0] * 4)
+    for weaker in (own_runs.update(place(), own(0.3, 0.2)), own_runs.update(far, own(0.3, 0.02))):
+        assert 0 < weaker.shift[0] < exact.shift[0]
     first = own_runs.update(place(HERE + np.eye(13)[9]), own(0.3, 0.02))
     assert first.shift[0] == 0 and first.scale[0] == 1, "the first token says nothing of the others"
 
@@ -386,7 +385,7 @@ def test_runs_of_one_place_that_differ_leave_the_next_one_open() -> None:
 def test_what_was_accepted_is_told_apart_from_what_a_step_cost() -> None:
     """A miss that acceptance explains fades with the text, one that it does not fades with load."""
     text, load = place(HERE + np.eye(13)[3]), place(HERE + np.eye(13)[0] * 4)
-    drafts, step = own(0.2, 0.05, accepted=0.2), own(0.2, 0.05, accepted=0.0)
+    drafts, step = (own(0.2, 0.05, accepted=part) for part in (0.2, 0.0))
     assert own_runs.update(load, drafts).shift[0] > own_runs.update(load, step).shift[0]
     same = own_runs.update(place(), drafts)
     assert same.accepted[0] == pytest.approx(0.2, rel=0.2) != own_runs.update(text, drafts).accepted
@@ -411,8 +410,9 @@ def test_watch_says_what_to_do_with_a_server(engine: str, monkeypatch: pytest.Mo
             assert time.monotonic() < end and seconds == 1.5
             time.sleep(0.02)
 
-    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
-    monkeypatch.setattr(cli_own_runs, "time", clock)
+    monkeypatch.setattr(
+        cli_own_runs, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    )
     thread = threading.Thread(target=traffic, daemon=True)
     thread.start()
     try:

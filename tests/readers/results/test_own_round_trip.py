@@ -4,6 +4,7 @@ import json
 import random
 import shlex
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import count, product
 from math import ceil, exp, log
 from pathlib import Path
@@ -17,8 +18,9 @@ from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Point
 from advisor.advice.judge import estimate_plans
 from advisor.advice.own_runs import machine as machines
+from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
-from advisor.advice.own_runs.setting import plan_in
+from advisor.advice.own_runs.setting import plan_in, setting
 from advisor.advice.recommend import check_request, launch_text, recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.cli.app import cli
@@ -299,14 +301,22 @@ def test_a_k_that_never_ran_does_not_go_before_one_that_won(
     assert (advice.decision, advice.plan.k, advice.plan.k_schedule) == ("on", 2, ())
 
 
-def test_beyond_the_bandwidth_is_refused() -> None:
-    """By hand: at least 3 GB of the 35B's fp8 weights a token, 273 GB/s: below 91 tok/s."""
-    request = request_of("gb10", "vllm", (1, 512, 256), quant="fp8")
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(
+    ("level", "gain", "why"),
+    [(1.0, 2.9, ""), (1.0, 3.8, "times as fast, as no step of 2.45 tokens makes"),
+     (40.0, 1.2, r"without speculation .* is what the bandwidth of")],
+)  # fmt: skip
+def test_both_doors_refuse_what_cannot_be(name: str, level: float, gain: float, why: str) -> None:
+    engine = MACHINES[name][0]
+    request = request_of(name, engine, LOADS[engine][0])
     point = answers(request)[2]
-    level = 125 / (point.output_tok_s.baseline or 1.0)
-    with pytest.raises(AdvisorError, match=r"125 tok/s at 1 requests, where [\d.]+ is what the b"):
-        add_runs("own", arm(request, point, level), [], [], {"hardware": "gb10"})
-    add_runs("own", arm(request, point, 70 / 125 * level), [], [], {"hardware": "gb10"})
+    off, on = arm(request, point, level), arm(request, point, level, gain)
+    asked = {"hardware": request.hardware, "model": request.model, "k": 2}
+    with pytest.raises(AdvisorError, match=why) if why else nullcontext():
+        add_runs("own", off, on, [], asked)
+    with pytest.raises(AdvisorError, match=why) if why else nullcontext():
+        assert judge_ab(off, on, setting(off, on, asked)).verdict == "faster"
 
 
 def write(path: Path, speed: float, token: float, drafts: bool = False) -> str:
@@ -348,8 +358,7 @@ def test_a_second_ab_says_what_becomes_of_the_first(files: dict[str, str], tmp_p
     said = call("calibrate", files["off"], other, *setting)
     assert "measured before (2026-11-20): 1.25x then, 1.03x now; both count" in said
     assert "before" not in call("calibrate", files["off"], other, *setting), "the same files again"
-    more = ("--off", files["off2"])
-    said = call("calibrate", files["off"], files["on"], *more, *setting)
+    said = call("calibrate", files["off"], files["on"], "--off", files["off2"], *setting)
     assert "1.25x then, 1.24x now; this replaces it" in said
     assert len(machines.load("m1").runs) == 2
     assert exp(machines.load("m1").runs[-1].gains["output_tok_s"].log) == pytest.approx(

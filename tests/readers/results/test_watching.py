@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from advisor.advice.own_runs import ab_reasons, machine
-from advisor.advice.own_runs.calibration import _check_bandwidth, runs_of
+from advisor.advice.own_runs.calibration import check_bandwidth, runs_of
 from advisor.advice.own_runs.machine import Machine, MachineRun, _replaces
 from advisor.advice.own_runs.setting import setting
 from advisor.advice.own_runs.watching import Traffic, _choose, advise
@@ -59,14 +59,13 @@ def test_a_server_without_drafts_is_advised_what_may_draft_there(words: str) -> 
     assert word.decision.startswith("on: k=") and word.why[-1].endswith(f"({method})")
 
 
-@pytest.mark.parametrize(("gpus", "baseline", "beyond"), BY_HAND["refused"])
-def test_a_baseline_that_no_bandwidth_permits_is_refused(
-    gpus: int, baseline: dict[str, float], beyond: str
+@pytest.mark.parametrize(("gpus", "levels", "beyond"), BY_HAND["refused"])
+def test_a_level_that_no_bandwidth_permits_is_refused(
+    gpus: int, levels: dict[str, list[float]], beyond: str
 ) -> None:
     asked = Request(hardware="gb10", gpus=gpus, model="qwen3.6-27b", quant="fp8", engine="vllm")
-    run = MachineRun(date="2026-01-01", model="m", engine="vllm", concurrency=4, baseline=baseline)
     with pytest.raises(AdvisorError, match=beyond) if beyond else nullcontext():
-        _check_bandwidth(run, facts_for_request(asked))
+        check_bandwidth(levels, 4, facts_for_request(asked), 2.45)
 
 
 # Little's law: 2,000 tok/s at 8 ms each are 16, and there is no less than one
