@@ -190,7 +190,7 @@ def _options(releases: Sequence[Release], versions: Sequence[str]) -> dict[str, 
     result: dict[str, Record] = {}
     for name, states in sorted(named, key=lambda row: (row[0], min(map(versions.index, row[1])))):
         key = name if name not in result else f"{name}#{min(states, key=versions.index)}"
-        negations = _negations({s for state in states.values() for s in state["flags"]})
+        negations = _negations(name, {s for state in states.values() for s in state["flags"]})
         result[key] = fold(states, versions) | ({"neg": negations} if negations else {})
     return result
 
@@ -234,11 +234,12 @@ def _successor(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str
     return name if name != primary(row["flags"]) else None
 
 
-def _negations(spellings: Iterable[str]) -> list[str]:
-    """The off forms of a switch: --no-x beside --x, --disable-x beside --enable-x."""
+def _negations(name: str, spellings: Iterable[str]) -> list[str]:
+    """The off forms of a switch: --no-x beside --x, and the twin of --enable-x or --disable-x."""
     known = set(spellings)
     off = {s for s in known if s.startswith(("--no-", "-no-")) or s in SHORT_NEGATIONS}
-    off |= {s for s in known if s.startswith("--disable-") and "--enable-" + s[10:] in known}
+    twins = (("--enable-", "--disable-"), ("--disable-", "--enable-"))
+    off |= known & {name.replace(*twin) for twin in twins} - {name}
     return sorted(off) if off < known else []
 
 
