@@ -26,9 +26,8 @@ OWN_SHARE = sourced(
 )
 
 TOLD = sourced(
-    0.19, "share of the variance", "own choice: a tenth off the spread is as good as measured",
-    "chosen",
-)  # fmt: skip
+    0.19, "share of the variance", "own choice: a tenth off the spread, as if measured", "chosen"
+)
 LEAST_NOISE = sourced(
     0.02, "log ratio", "Of an own gain, whose sd holds what single runs scatter by", "chosen"
 )
@@ -100,7 +99,8 @@ def with_own_runs(
             if seen is None:
                 continue
             made = own_runs.update(here.places(name), seen, held=here.open_room(name))
-            found[name] = found[name].put(rows, _shift(here.found[name], made, model))
+            own_found = _shift(here.found[name], made, model)
+            found[name] = found[name].put(rows, _held_beside(own_found, here.places(name), seen))
             if name == "tpot":
                 tokens[rows] = made.accepted
             if name == "output_tok_s":
@@ -122,8 +122,9 @@ def observe(own: RunCases, priced: Priced, context: int) -> Observations | None:
         accepted = np.where(known, stated.found[name].mean - found.mean, np.nan)
         usable = (found.sd > 0) & np.isfinite(log - found.mean)
         rows = np.flatnonzero(usable & np.isfinite(places.where).all(axis=1))
-        columns = (log - found.mean, np.maximum(noise, LEAST_NOISE), accepted, ran.open_room(name))
-        parts.append((*places.take(rows), *(column[rows] for column in columns)))
+        miss, noise = log - found.mean, np.maximum(noise, LEAST_NOISE)
+        columns = (*places, miss, noise, accepted, ran.open_room(name), log)
+        parts.append([column[rows] for column in columns])
     where, left_open, sd, *rest = map(np.concatenate, zip(*parts, strict=True))
     return Observations(Places(where, left_open, sd), *rest) if len(where) else None
 
@@ -152,6 +153,19 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
         measured_gain=np.fmax(found.measured_gain * made.kept, np.fmin(made.told / TOLD, 1.0)),
     )
     return new._replace(evidence=found.evidence)
+
+
+def _held_beside(found: Predicted, there: Places, seen: Observations) -> Predicted:
+    """The first token's gains with what was measured nearby within their intervals."""
+    gap = own_runs.distances(there.where, seen.at.where)
+    same = seen.at.where[:, own_runs.FIRST] * (gap[..., own_runs.METHOD :] == 0).all(axis=-1)
+    near = same * np.exp(-gap[..., : own_runs.WORKLOAD].sum(axis=-1) / 2)
+    toward = np.where(near.max(axis=1) > 0.5, np.exp(seen.log[near.argmax(axis=1)]), found.p50)
+    return found._replace(
+        p10=np.fmin(found.p10, toward),
+        p90=np.fmax(found.p90, toward),
+        p_gain=np.where((toward < found.p10) | (toward > found.p90), 0.5, found.p_gain),
+    )
 
 
 def _level(own: RunCases, name: str, here: Priced, ran: Priced, context: int) -> Level:

@@ -89,8 +89,7 @@ def decide_one(
     median: float, p_gain: float, open_sign: bool = False, measured: float = 0.0
 ) -> Decision:
     """`decide` for one posterior."""
-    one = [np.array([value]) for value in (median, p_gain, open_sign, measured)]
-    return DECISIONS[int(decide(*one)[0])]
+    return DECISIONS[int(decide(*map(np.atleast_1d, (median, p_gain, open_sign, measured)))[0])]
 
 
 def plain_sd(metric: str, devices: int = 1) -> float:
@@ -139,8 +138,7 @@ def _goal_chance(goal: Goal, paid: Floats, found: Mapping[str, Predicted]) -> Fl
     parts = [(w, found[name]) for w, name in zip(weights, ESTIMATED, strict=True) if w.any()]
     if len(parts) == 1:
         return parts[0][1].p_gain
-    both = chance_of_both(parts)
     (_, first), (_, second) = parts
     # a metric that cannot change leaves the sign to the other
-    both = np.where(second.sd <= 0, first.p_gain, both)
+    both = np.where(second.sd <= 0, first.p_gain, chance_of_both(parts))
     return np.where((first.sd <= 0) & (second.sd > 0), second.p_gain, both)

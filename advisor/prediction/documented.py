@@ -4,7 +4,6 @@ and switches no decision. Where a source gives no number, the median of the publ
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -51,8 +50,7 @@ def observe(setting: Setting, full: arrays.Points) -> Observed:
     drafts = (full.method > 0) & (full.k > 0) & (full.output_tokens > 1)
     found = strongest(setting)
     made = observation(Strength(found.loss * drafts, found.caution * drafts, found.size))
-    columns: list[Any] = [np.broadcast_to(column, (len(full),)) for column in made]
-    return Observed(*columns)
+    return Observed._make(np.broadcast_to(column, (len(full),)) for column in made)
 
 
 def observation(strength: Strength) -> Observed:

@@ -78,12 +78,9 @@ class Batch(NamedTuple):
 
     def _plain_sd(self, name: str, i: int, devices: int) -> float:
         """Sd of the level without speculation of case i, less where it was measured."""
-        plain = plain_sd(name, devices)
         level = self.story.levels.get(name)
-        if level is None:
-            return plain
-        share, sd = float(level.share[i]), float(level.sd[i])
-        return float(np.sqrt((1 - share) * plain**2 + sd**2))
+        share, sd = (level.share[i], level.sd[i]) if level is not None else (0.0, 0.0)
+        return float(np.sqrt((1 - share) * plain_sd(name, devices) ** 2 + sd**2))
 
 
 def with_levels(

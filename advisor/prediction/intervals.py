@@ -59,8 +59,7 @@ class Predicted(NamedTuple):
 
     def take(self, rows: Ints | slice) -> Predicted:
         """Those of some of the points (M,)."""
-        columns: Any = (column[rows] for column in self)
-        return Predicted(*columns)
+        return Predicted._make(column[rows] for column in self)
 
     def put(self, rows: Ints, part: Predicted) -> Predicted:
         """The same with those at `rows` (M,) taken from another table of M points."""
@@ -90,8 +89,7 @@ class Predicted(NamedTuple):
 
 def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
     """One prediction at some points, another elsewhere."""
-    pairs: Any = zip(one, other, strict=True)
-    return Predicted(*(np.where(where, *pair) for pair in pairs))
+    return Predicted._make(np.where(where, *pair) for pair in zip(one, other, strict=True))
 
 
 class Posterior(NamedTuple):
@@ -188,8 +186,7 @@ def chance(p_gain: Floats, evidence: Floats, measured: Floats, sign: float | Non
     """
     p = p_gain.clip(SURE, 1 - SURE)
     held = knowledge.threshold("measured_sign").value if sign is None else sign
-    p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - held * evidence))
-    p = p.clip(SURE, 1 - SURE)
+    p = np.clip(1 / (1 + np.exp(-np.log(p / (1 - p)) - held * evidence)), SURE, 1 - SURE)
     least, most = (knowledge.threshold(name).value for name in ("chance_least", "chance_most"))
     return np.asarray(measured * p + (1 - measured) * p.clip(least, most), dtype=np.float64)
 

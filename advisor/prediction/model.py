@@ -42,12 +42,7 @@ LOOKUP_K = sourced(
     "assumed",
 )
 
-_FIELDS = {
-    "output_tok_s": "output_tok_s",
-    "request_tok_s": "request_tok_s",
-    "tpot": "tpot_s",
-    "ttft": "ttft_s",
-}
+_METRICS = ("output_tok_s", "request_tok_s", "tpot", "ttft")
 
 Curve = tuple[tuple[float, float], ...]  # knots: (mean / sd, probability of a gain)
 _CURVE: Curve = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))  # until one is fitted
@@ -117,9 +112,10 @@ def loop(
     base = plain_run or schedule.replay(full, constants, tau, "base")
     late = serial_drafting(full, constants)
     gain, plain = {}, {}
-    for name, served in _FIELDS.items():
-        on, off = np.maximum(getattr(spec, served), 1e-9), np.maximum(getattr(base, served), 1e-9)
+    for name in _METRICS:
         times = name in ("tpot", "ttft")
+        served = f"{name}_s" if times else name
+        on, off = (np.maximum(getattr(run, served), 1e-9) for run in (spec, base))
         log = (np.log(off / on) if times else np.log(on / off)) - (0.0 if name == "ttft" else late)
         gain[name] = log.clip(-MAX_LOG, MAX_LOG)
         plain[name] = np.log(off * (1e3 if times else 1.0))
@@ -137,13 +133,12 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
     rows = np.flatnonzero(full.is_path(*arrays.LLAMACPP) & (full.concurrency > 1) & (full.k > 0))
     if len(rows):
         p = full.take(rows)
-        batch, context, one = (
+        batch, context = (
             np.fmin(p.concurrency, p.max_num_seqs),
             p.depth_tokens + p.output_tokens / 2,
-            np.ones(len(rows)),
         )
         together = drafting.draft_seconds(p, constants, batch, context)
-        serial = batch * drafting.draft_seconds(p, constants, one, context)
+        serial = batch * drafting.draft_seconds(p, constants, np.ones(len(rows)), context)
         verify = physics.step_seconds(p, constants, batch, p.verify_tokens, True, context).total
         out[rows] = np.log((verify + np.fmax(serial, together)) / (verify + together))
     return out
@@ -152,7 +147,7 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
 def of_metric(by_metric: Mapping[str, Floats], metric: Codes) -> Floats:
     """The value of each point's own metric (N,)."""
     out = np.array(by_metric["output_tok_s"])
-    for name in [*_FIELDS][1:]:
+    for name in _METRICS[1:]:
         out = np.where(metric == arrays.METRICS.index(name), by_metric[name], out)
     return out
 

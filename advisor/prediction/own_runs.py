@@ -118,7 +118,8 @@ class Places(NamedTuple):
 class Observations(NamedTuple):
     """M own runs: `total` measured less predicted log speed-up, `noise` its standard deviation,
     `accepted` the part of it that the stated acceptance explains, NaN where none is stated; `held`
-    the standard deviation that how many requests run at once adds to the places' (M,).
+    the standard deviation that how many requests run at once adds to the places', `log` what was
+    measured (M,).
     """
 
     at: Places
@@ -126,6 +127,7 @@ class Observations(NamedTuple):
     noise: Floats
     accepted: Floats
     held: Floats | None = None
+    log: Floats = np.zeros(0)
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
@@ -259,7 +261,7 @@ def update(
     both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
     explained = np.einsum("ij,jk,ik->i", both, root, both)
     added = 0.0 if held is None else held**2
-    prior = np.maximum((1 + made.apart) * there.sd**2 + added, 1e-12)
+    prior = np.maximum((1 + made.apart * (1 - there.where[:, FIRST])) * there.sd**2 + added, 1e-12)
     left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
     near = np.exp(-aside.sum(axis=-1) / 2) * (aside[..., FIRST] == 0)
     differ = (near * disagreement(gap, own.total, own.noise)).max(axis=1)

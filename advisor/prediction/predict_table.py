@@ -192,8 +192,8 @@ def _own_metric(points: arrays.Points, things: Things, model: Model) -> Predicte
     )
     # one below the other, and back into the order of the rows
     rest, place = [*others], np.argsort(np.concatenate([alone, together]))
-    both: Any = (np.concatenate([a, b])[place] for a, b in zip(rest, [*made], strict=True))
-    return Predicted(*both)
+    pairs: Any = zip(rest, [*made], strict=True)
+    return Predicted._make(np.concatenate(pair)[place] for pair in pairs)
 
 
 def _without_queue(

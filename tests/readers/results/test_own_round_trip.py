@@ -52,6 +52,7 @@ CASES: list[Case] = [  # the length of answers, the launch and the level are dra
 ]
 RNG.shuffle(CASES)
 QUICK = 16
+FIRST = {0.9: 1.6, 1.25: 0.7}  # gain of the first token by that of the others
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +79,8 @@ def answers(request: Request, machine: machines.Machine | None = None) -> dict[i
 
 def arm(request: Request, point: Point, level: float, gain: float = 1.0) -> list[BenchmarkRun]:
     """Repeats of one arm, `level` times as fast as the arm without drafts is expected to be."""
-    units = {"output_tok_s": level * gain, "tpot_ms": 1 / (level * gain), "ttft_ms": 1 / level}
+    steps, first = level * gain, level * FIRST.get(gain, 1.0)
+    units = {"output_tok_s": steps, "tpot_ms": 1 / steps, "ttft_ms": 1 / first}
     speed, token, first = ((getattr(point, m).baseline or 0.0) * x for m, x in units.items())
     drafts: dict[str, Any] = {"method": "none"}
     if gain != 1.0:
@@ -125,13 +127,19 @@ def check_cell(case: Case) -> None:
         assert abs(log(answer.speedup.p50 / gain)) <= tolerance(machine), (case, metric)
         assert abs(log(answer.baseline / measured[metric])) <= 0.03, (case, metric)
     before, after = (rows[2].output_tok_s.speedup.p50 for rows in (bare, own))
+    first = own[2].ttft_ms
+    assert first.predictable and abs(log(first.speedup.p50 / FIRST[gain])) <= tolerance(machine)
     beside = [request.model_copy(update={"ctx_tokens": round(1.1 * load[1])})]
     if load[0] >= 10:
         beside.append(request.model_copy(update={"concurrency": ceil(1.1 * load[0])}))
     for near in beside:
         plain = answers(near)[2].output_tok_s.speedup.p50 / before
-        moved = answers(near, machine)[2].output_tok_s.speedup.p50 / after
+        made = answers(near, machine)
+        moved = made[2].output_tok_s.speedup.p50 / after
         assert abs(log(moved / plain)) <= MOST_BESIDE, (case, near.concurrency, near.ctx_tokens)
+        for first in (one.ttft_ms for k, one in {**own, **made}.items() if k):
+            end = first.speedup.p10 if gain > 1 else 1 / first.speedup.p90
+            assert end <= 1 or not first.predictable, (case, first)
 
 
 # throughput gains less than TPOT in 64 tokens: where both gain alike, it is that setting's own
