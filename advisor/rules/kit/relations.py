@@ -66,6 +66,8 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "chip": lambda case: compute_arch(case) or "unknown",
     "hardware": lambda case: case.hardware_name,
     "method": lambda case: case.plan.method,
+    "ranks": lambda case: case.plan.tp,
+    "temperature": lambda case: case.facts.temperature,  # of the requests; not known of greedy ones
     "(k+1)": lambda case: case.plan.k and case.plan.k + 1,  # tokens of a request in a step
     "attention": lambda case: case.plan.attention_backend or "none",
     "kv": lambda case: case.plan.kv_cache_dtype or "auto",

@@ -34,15 +34,13 @@ def chip_below_engine(case: Case) -> Hits:
 
 
 def lacks_path(case: Case, arch: str) -> Hit | None:
-    """A backend without a path for speculation, which need not stop, or for so many ranks."""
+    """A backend without a path for a method, a model, a k or so many ranks."""
     for row in rows("chips", "lacking"):
-        asked = case.plan.tp > row["ranks"] if "ranks" in row else case.plan.method != "none"
-        if asked and row["engine"] == case.plan.engine and arch in row["archs"]:
+        here = row["engine"] == case.plan.engine and arch in row["archs"]
+        if here and all_hold(case, row["if"]) is not None:
             return Hit(
                 f"{case.hardware_name}: {row['text']}",
-                flag=case.spec_flag()
-                if row["severity"] == "warning"
-                else case.flag("--tensor-parallel-size"),
+                flag=case.flag(row["at"]) if "at" in row else case.spec_flag(),
                 fix=row["fix"],
                 severity=row["severity"],
                 row=row,
