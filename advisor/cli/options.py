@@ -251,7 +251,7 @@ interconnect: Link between the GPUs; nvlink-pairs: bridges; roce, ethernet: betw
 model: Model.  [default: qwen3.6-35b-a3b]
 quant: Quantisation  [default: the best that fits and runs]
 engine: vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]
-engine-version: Release, llama.cpp build (b9235) or commit  [default: the newest known]
+engine-version: Release, llama.cpp build (b9235) or commit  [default: newest with an image for --hw]
 method: Draft method  [default: the model's own head, else a published drafter]
 concurrency: Concurrent requests; recommend and compare take a range too, 1..64.
 ctx ctx_tokens: Prompt tokens per request: 2048, 32k.

@@ -153,11 +153,14 @@ def objective_words(advice: Advice) -> str:
 
 
 def risks(advice: Advice) -> list[str]:
-    """What could go wrong, the weightiest first, with the way back."""
-    flagged = [r.brief or r.text for r in strongest(advice.reasons) if r.risk][:1]
+    """What could go wrong, the weightiest first: above all, what may not start on the device."""
+    flagged = [
+        *(f"{x.message} [{x.code}]" for x in advice.findings if x.code in ("SD268", "SD272")),
+        *(r.brief or r.text for r in strongest(advice.reasons) if r.risk),
+    ]
     plan, requests = advice.candidate, advice.request.concurrency
     end = graphs_words(advice.facts, plan, requests) if plan is not None else ""
-    return [risk for risk in (*flagged, end, _acceptance_risk(advice)) if risk]
+    return [risk for risk in (*flagged[:1], end, _acceptance_risk(advice)) if risk]
 
 
 def graphs_words(facts: Facts, plan: Plan, requests: int) -> str:
@@ -192,11 +195,12 @@ def _acceptance_risk(advice: Advice) -> str:
     if advice.decision == "off":
         missed = f"a gain is missed if you accept over {level} ({now} expected)"
         return missed if even > expected else ""
+    if advice.decision == "measure":  # the launch that is shown has no drafts
+        return f"watch acceptance in the A/B: below {level}, drafts do not pay"
     flags = [w for w in on.argv if w.startswith("--spec") and w not in advice.launch_off.argv]
-    if not flags:
-        return f"watch acceptance: below {level}, launch without it (--explain)"
-    drop = flags[0] if len(flags) == 1 else f"--{flags[0].split('-')[2]}-*"
-    return f"watch acceptance: below {level}, drop {drop.partition('=')[0]}"
+    drop = flags[0] if len(flags) == 1 else f"--{flags[0].split('-')[2]}-*" if flags else ""
+    then = f"drop {drop.partition('=')[0]}" if drop else "launch without it (--explain)"
+    return f"watch acceptance: below {level}, {then}"
 
 
 _NOT_BY_DRAFTS = ("rule", "one_token")

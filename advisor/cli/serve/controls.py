@@ -33,7 +33,7 @@ LABELS: dict[str, tuple[str, str, str]] = {
     "workload": ("Text", "mixed", ""),
     "thinking": ("Reasoning", "the model's default", ""),
     "method": ("Draft method", "chosen", ""),
-    "engine_version": ("Engine release", "newest known", ""),
+    "engine_version": ("Engine release", "newest with an image", ""),
     "tp": ("Tensor parallel", "by the layout", ""),
     "interconnect": ("GPU link", "by hardware", ""),
     "prefix_share": ("Shared prefix, 0 to 1", "0", ""),
