@@ -116,7 +116,7 @@ def test_ctrl_c_is_no_traceback_at_any_moment(body: str, status: int, text: str)
 @pytest.mark.parametrize(
     "words",
     [["recommend", "--hw", "gb10"], ["compare", "gb10", "h100"], ["results", *PAIR], SWEPT,
-     ["ab", *PAIR, "--hw", "gb10", "--model", "qwen3.6-27b"]],
+     ["ab", *PAIR, "--hw", "gb10", "--model", "qwen3.6-35b-a3b"]],
     ids=lambda words: words[0],
 )  # fmt: skip
 def test_columns_set_width(width: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
