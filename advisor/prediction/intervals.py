@@ -230,11 +230,10 @@ def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:
 
 
 def within_tokens(found: Predicted, first_token: Mask, full: Points) -> Predicted:
-    """Gains that the steps leave room for. An answer takes the steps that it takes with every draft
-    accepted, and a cycle takes a step at least: so with a stated acceptance tokens do not come
-    faster than by the tokens of a cycle. Where one step is all there is, or no draft is accepted,
-    nothing gains. `first_token`: the metric is the time to first token, which hangs on more than
-    the cycle.
+    """Gains that the steps leave room for: at most those with every draft accepted, and with a
+    stated acceptance the tokens of a cycle, which takes a step at least. Where one step is all
+    there is, or no draft is accepted, nothing gains. `first_token`: the metric is the time to first
+    token, which hangs on more than the cycle.
     """
     here = found.sd > 0
     stated = np.log(np.fmax(found.tau, 1.0)) + Z10 * np.sqrt(np.fmax(found.open, 0.0))
@@ -245,7 +244,9 @@ def within_tokens(found: Predicted, first_token: Mask, full: Points) -> Predicte
     mean = np.fmin(found.mean, most)
     high = np.exp(most)
     return found._replace(
-        **{name: np.fmin(getattr(found, name), high) for name in ("p10", "p50", "p90")},
+        p10=np.fmin(found.p10 * np.exp(mean - found.mean), high),  # as far below as before
+        p50=np.fmin(found.p50, high),
+        p90=np.fmin(found.p90, high),
         p_gain=np.where(nothing, NO_CHANCE, found.p_gain),
         mean=mean,
         above=np.fmin(found.above, most - mean),
