@@ -43,5 +43,5 @@ def test_drafts_are_weighed_against_the_server_that_caches() -> None:
 def test_no_gain_comes_from_a_slower_plain_server() -> None:
     gains = [ask(share, 2048).gain for share in (0.35, 0.5, 0.65)]
     middles = [gain.p50 for gain in gains if gain is not None]
-    # two thirds: the plain server finds a page, and what is left of a prompt fits a CUDA graph
-    assert len(middles) == 3 and max(middles) < 1.12 * min(middles)
+    # two thirds: the plain server finds a page
+    assert len(middles) == 3 and max(middles) < 1.13 * min(middles)

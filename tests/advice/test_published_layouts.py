@@ -15,6 +15,7 @@ from advisor.advice.plans import propose
 from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import Facts, Plan, Request
 from advisor.knowledge import store
+from advisor.perf.sizes.device import GRAPHS
 
 TABLE = Path(__file__).with_name("published_layouts.csv")
 ALIKE = 0.03  # speeds as near as this have no order
@@ -86,14 +87,13 @@ def plan_of(row: dict[str, str], layout: str) -> tuple[Facts, Plan]:
             plan = plan.model_copy(update={"extra": (("--split-mode", mode),)})
         assert facts.gpus == 1 or mode == dict(plan.extra)["--split-mode"]
     else:
-        split, parts = (ranks, sizes.get("DP", 1)), {}
+        split = (ranks, sizes.get("DP", 1))
         plan = propose.base_plan(facts, split, sizes.get("AD", 1), sizes.get("PP"))
+        extra = [row for row in plan.extra if row[0] != GRAPHS]  # published: the engine's own
         if experts := sizes.get("EP"):
             flag = {"sglang": ("--ep-size", str(experts))}
-            parts = {
-                "extra": (*plan.extra, flag.get(plan.engine, ("--enable-expert-parallel", None)))
-            }
-        plan = plan.model_copy(update=parts)
+            extra.append(flag.get(plan.engine, ("--enable-expert-parallel", None)))
+        plan = plan.model_copy(update={"extra": tuple(extra)})
     method, *k = row["drafts"].split()[:2] or [""]
     return facts, propose.with_method(facts, plan, method, int(k[0])) if method else plan
 

@@ -156,15 +156,6 @@ def test_objectives_come_with_the_users_that_a_sweep_counts(hardware: str) -> No
     assert chance is not None and (told.users_without == 0 or chance > 0.85)  # another k's launch
 
 
-def test_a_gain_beside_a_slower_decode_says_where_it_comes_from() -> None:
-    """Beyond the CUDA graphs a step without prompts is slow, and with so many requests rare."""
-    made = recommend(hardware="b200", concurrency=600, goal="throughput")
-    assert made.estimate.output_tok_s.speedup.p50 > 1
-    (step,) = [one.text for one in made.reasons if "while decoding" in one.text]
-    assert "steps that hold prompts, which no CUDA graph serves in either run" in step
-    assert not [one for one in made.reasons if "The estimate alone prefers" in one.text]
-
-
 def test_a_run_without_a_shared_prefix_is_compared_without_one() -> None:
     made = recommend(hardware="h200", prefix_share=0.8, concurrency=32, ctx_tokens=8192)
     told = [one.text for one in made.reasons if "x expected: " in one.text]

@@ -1,7 +1,7 @@
 """Why: the verdict in sentences, each with its source, strongest first."""
 
 from collections.abc import Sequence
-from math import inf, log
+from math import log
 
 from advisor import engines
 from advisor.advice.decide import LENGTHS, UNPRICED, Verdict, effects, goal_interval, vetoes
@@ -20,7 +20,6 @@ from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.rules.kit.policy import graphs_end
 from advisor.rules.registry import get_defect
 
 DEFECT = "vllm-mtp-prefix-caching-accuracy"
@@ -194,7 +193,7 @@ def _from_step(facts: Facts, best: Candidate) -> Reason | None:
         f"{f'With the acceptance that you state{at}, a' if stated else 'A'} draft-and-verify cycle "
         f"at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
-        f"while decoding{_what_else(facts, best, decoding)}"
+        f"while decoding{_what_else(best, decoding)}"
     )
     drafts = f"a step with {best.plan.k} draft{'s' if best.plan.k > 1 else ''}"
     brief = f"{drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} tokens"
@@ -203,7 +202,7 @@ def _from_step(facts: Facts, best: Candidate) -> Reason | None:
     if (lost := loss_words(best.findings)) and apart <= -SAME_GAIN:
         brief = f"{decoding:.2f}x while decoding; {lost} leave {overall:.2f}x"
     elif abs(apart) >= OTHER_GAIN or (decoding < 1 < overall and apart >= SAME_GAIN):
-        brief = f"{decoding:.2f}x while decoding{_what_else(facts, best, decoding)}"
+        brief = f"{decoding:.2f}x while decoding{_what_else(best, decoding)}"
     return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
 
 
@@ -214,17 +213,14 @@ def loss_words(findings: Sequence[Finding]) -> str:
     return f"{what} ({', '.join(sorted(lost))})" if lost else ""
 
 
-def _what_else(facts: Facts, best: Candidate, decoding: float) -> str:
+def _what_else(best: Candidate, decoding: float) -> str:
     """What makes the whole gain another one than that of decoding, by name."""
     assert best.estimate is not None  # whose decoding it is
     terms, overall = best.estimate.terms, best.estimate.output_tok_s.speedup.p50
     if abs(log(overall / decoding)) < SAME_GAIN:
         return ""
     now, then = (terms.get(name, 1) for name in ("requests_base", "requests_verify"))
-    beyond = then * (best.plan.k + 1) > (graphs_end(facts, best.plan) or (inf,))[0]
-    graphs = "steps that hold prompts, which no CUDA graph serves in either run"
     parts = [
-        graphs if beyond and overall > decoding else "",
         f"{then:.0f} instead of {now:.0f} requests at once" if then < now else "",
         "prefill and nearby benchmarks",
         loss_words(best.findings),
