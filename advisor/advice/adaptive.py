@@ -3,12 +3,11 @@
 Its price is that of the fixed block, times what the best number of verified drafts of the same cost
 curve gives more, times what published pairs measured at as many tokens a step. It is a candidate
 where it is faster than every fixed block with a probability of at least `SURE`, and refused where
-the rules say that the release does not run it. What it does not know: the acceptance of single
-requests, and SGLang's and llama.cpp's own ways, whose answer over a range of loads is a k for each.
+the rules say that the release does not run it. Not known: the acceptance of single requests.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import exp, log
+from math import exp, inf, log
 
 from advisor.advice import decide
 from advisor.advice.wording import reason, whole_percent
@@ -47,9 +46,7 @@ class View(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Adaptive verification of the best block: a candidate of each view, none where the release has
-    none of it; whether it is taken into account, and what is said of it.
-    """
+    """Adaptive verification of the best block, a candidate of each view; what is said of it."""
 
     candidates: tuple[Candidate, ...] = ()
     pays: bool = False
@@ -85,15 +82,13 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     limited = bool(within) and not all(map(decide.is_allowed, found))
     forbidden = limited or any(decide.vetoes(candidate.findings) for candidate in found)
     pays = better >= SURE and not stops and not forbidden
-    limit = (
-        "a rule allows fewer drafts" if limited else f"it is a candidate from {100 * SURE:.0f} % on"
-    )
+    least = f"it is a candidate from {100 * SURE:.0f} % on"
     priced = f"{whole_percent(exp(more))} beside the best fixed k={best[0].plan.k}"
     text = (
         f"No adaptive verification here: {stops[0].message}"
         if stops
         else f"Adaptive verification of k={plan.k} is priced {priced}, faster with "
-        f"{100 * better:.0f} %; {limit}"
+        f"{100 * better:.0f} %; {'a rule allows fewer drafts' if limited else least}"
     )
     brief = f"verified adaptively {priced}, faster with {100 * better:.0f} %" if pays else ""
     said = reason(text, *adaptive_row()["sources"], weight=WEIGHTS[pays], brief=brief)
@@ -124,8 +119,7 @@ def with_adaptive(plan: Plan) -> Plan:
 
 def block_of(plan: Plan) -> Plan:
     """The plan with a fixed block."""
-    kept = tuple(option for option in plan.extra if option[0] != ADAPTIVE)
-    return plan.replace(extra=kept) if len(kept) < len(plan.extra) else plan
+    return plan.replace(extra=tuple(option for option in plan.extra if option[0] != ADAPTIVE))
 
 
 def fixed_blocks(plans: Sequence[Plan]) -> list[Plan]:
@@ -143,9 +137,20 @@ def estimate(
     of fewer verified drafts gives more, and what was measured at the tokens of this step.
     """
     shorter = [estimates[blocks.index(one)] for one in _shorter(block_of(plan))]
-    gains, own = [_log_gain(facts, one) for one in shorter], shorter[-1]
-    seen, most = measure(facts, plan), float(most_gain(impute(from_plans(facts, [plan])))[0])
-    return times(own, Ratio(seen.log + max(gains) - gains[-1], seen.sd, most))
+    own, best = shorter[-1], max(shorter, key=lambda one: one.output_tok_s.speedup.p50)
+    most = float(most_gain(impute(from_plans(facts, [plan])))[0])
+    # pairs were measured while all requests decode: what prompts take is not shortened
+    step, speed = own.terms["cycle_ms"] / own.accepted_length.p50, own.output_tok_s.value or 0.0
+
+    def ratio(share: float, name: str) -> Ratio:
+        more, less = (log(getattr(one, name).speedup.p50) for one in (best, own))
+        return measure(facts, plan).of_share(min(step * share, 1.0), more - less, most)
+
+    return times(
+        own,
+        ratio(speed / own.terms["requests_verify"] / 1e3, "output_tok_s"),
+        ratio(1 / (own.tpot_ms.value or inf), "tpot_ms"),
+    )
 
 
 def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:

@@ -4,10 +4,7 @@ llama.cpp computes the experts of such a layer on the processor, at the rate at 
 machine's memory; what neighbours in a text share saves it nothing, since each token is computed.
 From 32 tokens on it copies the experts to the card instead, over PCIe, and computes there. Source:
 llama.cpp ggml-cuda.cu (GGML_OP_OFFLOAD_MIN_BATCH) and ggml-backend.cpp, b11312. All other weights
-stay on the card.
-
-What it does not know: how fast the machine's memory is (no question tells; its doubt is a switch,
-prediction/switches.py).
+stay on the card. How fast the machine's memory is, is not known (prediction/switches.py).
 """
 
 import numpy as np

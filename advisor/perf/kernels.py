@@ -7,8 +7,7 @@ switch point was tuned for its K-quants. Metal has a small-batch kernel, but for
 tokens on and for I-quants not at all: below, its plain kernel reads the weights anew for every
 token, so that a step of 3 tokens costs more than one of 4.
 
-Read in ggml-cuda/mmvq.cu (ggml_cuda_should_use_mmvq) and ggml-metal/ggml-metal-ops.cpp
-(ggml_metal_op_mul_mat) of ggml-org/llama.cpp.
+Read in ggml-cuda/mmvq.cu and ggml-metal/ggml-metal-ops.cpp of ggml-org/llama.cpp.
 """
 
 import re

@@ -1,22 +1,21 @@
-"""One question and its plans -> an Estimate each: the predictor's numbers with levels and bills;
-and adaptive verification beside a fixed block of drafts, as published pairs measured it.
+"""One question and its plans -> an Estimate each: the predictor's numbers with levels and bills,
+also of adaptive verification beside a fixed block of drafts, as published pairs measured it.
 
 vLLM drafts the whole block either way and verifies as many of the likeliest drafts as its table of
-step costs pays for. Choosing costs a little at each step, and what it saves grows with the tokens
-of a step, by which pairs are weighed; what a step saves beyond the captured CUDA graphs is in the
-cost curve. What it does not know: how well a drafter's confidence tells its hits.
+step costs pays for: choosing costs a little at each step, and what it saves grows with the tokens
+of a step, by which pairs are weighed. Not known: how well a drafter's confidence tells its hits.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
-from math import hypot, inf, log, sqrt
+from math import exp, hypot, inf, log, sqrt
 from typing import Any
 
 import numpy as np
 
 from advisor.domain.normal import Z10, cdf, quantile
-from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
+from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEstimate, Plan
 from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.knowledge.rule_data import table
@@ -92,14 +91,13 @@ def with_levels(
     value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
     # a time to first token can be told where the sign of its change is known, or its size
     signed = not speedup.p10 <= 1.0 <= speedup.p90
-    ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
     return MetricEstimate(
         speedup=speedup,
         predictable=name != "ttft" or signed or speedup.p90 <= NARROW * speedup.p10,
         baseline=base,
         value=value,
         baseline_range=_around(base, plain),
-        value_range=_around(value, float(np.hypot(plain, ratio))),
+        value_range=_around(value, hypot(plain, log(speedup.p90 / speedup.p10) / (2 * Z10))),
     )
 
 
@@ -127,11 +125,10 @@ def predict_batch(
         name: with_overflow(one, spill) if name != "ttft" else one
         for name, one in story.found.items()
     }
-    belief = story.belief
-    tokens = np.stack([belief.tau_at(-Z10), belief.tau, belief.tau_at(Z10)])
-    lengths = np.clip(tokens * np.exp(story.more), 1.0, belief.k + 1)
-    goals: list[Goal] = [facts.aim for facts, _ in cases]
-    chances = goal_chances(goals, token_wait(story.queues, found["ttft"].p50), found)
+    low, middle, high = story.belief.tau_at(-Z10), story.belief.tau, story.belief.tau_at(Z10)
+    lengths = np.clip(np.stack([low, middle, high]) * np.exp(story.more), 1.0, story.belief.k + 1)
+    wait = token_wait(story.queues, found["ttft"].p50)
+    chances = goal_chances([facts.aim for facts, _ in cases], wait, found)
     return Batch(cases, story._replace(found=found), lengths, chances)
 
 
@@ -171,6 +168,11 @@ class Ratio(NamedTuple):
     sd: float
     most: float = inf  # gain that the steps of an answer leave room for
 
+    def of_share(self, share: float, more: float, most: float = inf) -> "Ratio":
+        """The ratio of a time of which it shortens a share, times a log gain of `more`."""
+        part, rest = share * exp(-self.log), 1 - share
+        return Ratio(more - log(rest + part), self.sd * part / (rest + part), most)
+
     def beside(self, more: float, other: Interval | None = None) -> float:
         """The probability that a log gain of `more` is one: over the same k, or over another k of a
         curve with this gain, of whose errors they share most.
@@ -190,8 +192,7 @@ def ratio_at(tokens: float, without: str = "") -> Ratio:
     a factor of two away at 0.6 of the weight.
     """
     runs = adaptive_row()["runs"]
-    overhead, width = OVERHEAD
-    weights, values = [1 / width**2], [overhead]
+    weights, values = [1 / OVERHEAD[1] ** 2], [OVERHEAD[0]]
     for owner in {each["owner"] for each in runs} - {without}:
         mine = [each for each in runs if each["owner"] == owner]
         pairs = [(n * (each["k"] + 1), y / x) for each in mine for n, x, y in each["tok_s"]]
@@ -203,14 +204,15 @@ def ratio_at(tokens: float, without: str = "") -> Ratio:
     return Ratio(mean, hypot(float(sum(weights)) ** -0.5, OWNER_SD))
 
 
-def times(estimate: Estimate, ratio: Ratio) -> Estimate:
-    """The estimate of a fixed block as one of adaptive verification; the first token's stays."""
-    speed = estimate.output_tok_s.speedup
-    own = log(speed.p90 / speed.p10) / (2 * Z10)
+def times(estimate: Estimate, ratio: Ratio, tpot: Ratio) -> Estimate:
+    """The estimate of a fixed block as one of adaptive verification, with the ratios of its output
+    tok/s and TPOT; the first token's stays.
+    """
+    own = log(estimate.output_tok_s.speedup.p90 / estimate.output_tok_s.speedup.p10) / (2 * Z10)
     z = quantile(min(max(estimate.p_gain, 1e-6), 1 - 1e-6)) * own + ratio.log
     return estimate.replace(
         output_tok_s=_scale(estimate.output_tok_s, ratio, "output_tok_s"),
-        tpot_ms=_scale(estimate.tpot_ms, ratio, "tpot"),
+        tpot_ms=_scale(estimate.tpot_ms, tpot, "tpot"),
         p_gain=cdf(z / hypot(own, ratio.sd)),
         basis="extrapolated",
     )
@@ -220,8 +222,8 @@ def _scale(metric: MetricEstimate, ratio: Ratio, name: str) -> MetricEstimate:
     span, around = metric.speedup, metric.baseline_range
     low, middle, high = np.log((span.p10, span.p50, span.p90)) + ratio.log
     below, above = (hypot(part, Z10 * ratio.sd) for part in (middle - low, high - middle))
-    ends = np.exp((middle - below, middle, middle + above))
-    p10, p50, p90 = map(float, np.fmin(ends, ratio.most))
+    ends = (middle - below, middle, middle + above)
+    p10, p50, p90 = map(float, np.fmin(np.exp(ends), ratio.most))
     speedup = Interval(p10=p10, p50=p50, p90=p90)
     if metric.baseline is None or around is None:
         return metric.replace(speedup=speedup)

@@ -1,5 +1,4 @@
-"""Measured pairs of the same cell: whether a question was measured, and a little of what was
-missed.
+"""Measured pairs of the same cell: whether a question was measured, and part of what was missed.
 
 A cell is hardware, GPU count, model, quantisation family, kernel path and method; the first token
 is a cell of its own. What a model misses at another owner's pair says little about the next owner,

@@ -92,14 +92,17 @@ def test_a_fixed_block_times_the_ratio_of_adaptive_verification() -> None:
     bare = metric.replace(baseline=None)
     fixed = Estimate(output_tok_s=metric, tpot_ms=bare, ttft_ms=metric, p_gain=cdf(0.5),
                      accepted_length=Interval(p10=2.0, p50=2.0, p90=2.0))  # fmt: skip
-    made, middle = estimates.times(fixed, Ratio(0.06, 0.15)), 1.5 * math.exp(0.06)
+    made, middle = estimates.times(fixed, *[Ratio(0.06, 0.15)] * 2), 1.5 * math.exp(0.06)
     assert (made.p_gain, made.basis) == (pytest.approx(cdf(0.64)), "extrapolated")
     for found in (made.output_tok_s.speedup, made.tpot_ms.speedup):
         assert ends(found) == pytest.approx(around(middle, 0.25))
     told = [made.output_tok_s.value, *ends(made.output_tok_s.value_range)]
     assert told == pytest.approx([80 * middle, *around(80 * middle, math.hypot(0.1, 0.25))])
     assert made.tpot_ms.value == bare.value and made.ttft_ms == metric
-    assert ends(estimates.times(fixed, Ratio(0.0, 0.0, 1.6)).tpot_ms.speedup)[1:] == [1.5, 1.6]
+    most = Ratio(0.0, 0.0, 1.6)
+    assert ends(estimates.times(fixed, most, most).tpot_ms.speedup)[1:] == [1.5, 1.6]
+    half = Ratio(math.log(1.25), 0.09).of_share(0.5, math.log(1.1))  # 0.5 + 0.5 / 1.25 of the time
+    assert half == pytest.approx((math.log(1.1 / 0.9), 0.04, math.inf))
 
 
 def test_a_log_gain_is_one_by_its_own_doubt_and_that_of_another_curve() -> None:

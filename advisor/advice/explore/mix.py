@@ -1,12 +1,7 @@
 """A mix of workloads on one machine, from YAML: checked, with units in words (`50ms`, `2s`).
 
-```yaml
-hardware: gb10
-model: qwen3.6-35b-a3b
-classes:                 # each with its own requests at once
-  - {name: chat, concurrency: 12, prompt: 2048, output: 256, goal: tpot, objective: {tpot: 60ms}}
-  - {name: documents, concurrency: 4, prompt: 8192, output: 256, goal: throughput}
-```
+A question's `hardware` and `model`, and `classes`, each with its own requests at once: `name`,
+`concurrency`, `prompt`, `output`, `goal` and `objective`, such as `{tpot: 60ms}`.
 """
 
 import re
