@@ -154,18 +154,16 @@ def objective_words(advice: Advice) -> str:
 
 def risks(advice: Advice) -> list[str]:
     """What could go wrong, the weightiest first: above all, what may not start on the device."""
-    flagged = [
-        *(f"{x.message} [{x.code}]" for x in advice.findings if x.code in ("SD268", "SD272")),
-        *(r.brief or r.text for r in strongest(advice.reasons) if r.risk),
-    ]
-    plan, requests = advice.candidate, advice.request.concurrency
-    end = graphs_words(advice.facts, plan, requests) if plan is not None else ""
+    starts = [x for x in advice.findings if x.code in ("SD268", "SD272") and not x.effect]
+    flagged = [f"{x.message} [{x.code}]" for x in starts]
+    flagged += [r.brief or r.text for r in strongest(advice.reasons) if r.risk]
+    end = graphs_words(advice.facts, advice.candidate, advice.request.concurrency)
     return [risk for risk in (*flagged[:1], end, _acceptance_risk(advice)) if risk]
 
 
-def graphs_words(facts: Facts, plan: Plan, requests: int) -> str:
+def graphs_words(facts: Facts, plan: Plan | None, requests: int) -> str:
     """From which load on verify steps leave vLLM's CUDA graphs, where so many are near; or ""."""
-    if facts.hardware is None or (ends := graphs_end(facts, plan)) is None:
+    if plan is None or facts.hardware is None or (ends := graphs_end(facts, plan)) is None:
         return ""
     tokens, last = ends
     running = min(requests, (plan.max_num_seqs or requests) * plan.dp)
