@@ -192,7 +192,7 @@ def test_no_replica_is_left_without_a_request() -> None:
     """Two KV heads would make two replicas of two cards; one request then leaves half of the
     machine idle.
     """
-    asked = {"hardware": "h100", "gpus": 4, "model": "qwen3.5-122b-a10b"}
+    asked = {"hardware": "rtx-pro-6000", "gpus": 4, "model": "qwen3.5-122b-a10b"}
     one, two = (recommend(**asked, concurrency=n).plan for n in (1, 2))
     assert (one.tp, one.dp) == (4, 1) and (two.tp, two.dp) == (2, 2)
     block = recommend(hardware="rtx4090", gpus=8, quant="fp8").plan  # eight would cut FP8 blocks
