@@ -44,7 +44,7 @@ def plan(server: Path, model: Path, folder: Path, **more: Any) -> dict[str, Any]
         [str(server), *arguments(model, port, drafts, "--metrics")] for drafts in (False, True)
     )
     made = {
-        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "llama-server",
+        "hardware": "b200", "model": "qwen3.6-35b-a3b", "engine": "llama-server",
         "url": f"http://127.0.0.1:{port}", "concurrency": 2, "input_tokens": 16,
         "output_tokens": 48, "requests": 12, "warmup": 1, "seeds": [1],
         "arms": [{"name": "off", "argv": off}, {"name": "on", "argv": on, "method": "mtp", "k": 2}],
