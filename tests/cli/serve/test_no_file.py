@@ -78,10 +78,12 @@ sys.addaudithook(_hook)
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+def there(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[tuple[str, str]]]:
     """(path of a file that is there, one as long that is not) in each way to write a path."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path.parent / "own"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("own")))  # no machine yet
     pairs = []
     for folder in ("d", "d:d"):
         for name in ("xx", "yy"):
