@@ -37,15 +37,13 @@ class Way(NamedTuple):
     refusal: str
 
     def argv(self) -> tuple[str, ...]:
-        assert self.plan is not None and self.facts is not None
         return tuple(launch_text(topology.on_each(self.facts, self.plan)).argv)
 
     def cell(self) -> str:
         """The words of the launch that draft, or why it does not."""
         if self.plan is None:
             return self.refusal
-        adapter = engines.get(self.engine)
-        flags = adapter.to_launch(self.plan).flags
+        flags = engines.get(self.engine).to_launch(self.plan).flags
         spoken = [
             f for f in flags if f.name.startswith("--spec") or f.name in ("-md", "--model-draft")
         ]
@@ -111,8 +109,7 @@ def way(model: str, word: str, engine: str) -> Way:
         return Way(model, word, engine, facts, None, refusal)
     own = methods.drafter(facts, method)
     told_k = own.k if own is not None else published_k(model, word, engine)
-    k = told_k or methods.k_values(facts, method)[0]
-    plan = propose.with_method(facts, base, method, k)
+    plan = propose.with_method(facts, base, method, told_k or methods.k_values(facts, method)[0])
     return Way(model, word, engine, facts, plan, "")
 
 

@@ -108,7 +108,6 @@ def test_crossing_of_deepseek_v4_on_mi355x(requests: int, adaptive: bool) -> Non
     answer = recommend(hardware="mi355x", gpus=8, tp=8, engine="vllm", engine_version="0.33.0",
                        what_if=False, model="deepseek-v4-flash", workload="chat", ctx_tokens=256,
                        output_tokens=512, concurrency=requests)  # fmt: skip
-    assert answer.candidate is not None and answer.launch_on is not None
     assert verifies_adaptively(answer.candidate) is adaptive
     assert ('"enable_adaptive_verification":true' in answer.launch_on.text) is adaptive
     assert any("Adaptive verification" in reason.text for reason in answer.reasons)

@@ -29,15 +29,13 @@ def reasons(advice: Advice) -> str:
 def test_the_layers_follow_from_the_bill() -> None:
     made = recommend(hardware="rtx5060ti", model="qwen3.6-35b-a3b")
     found = offload.offload(made.facts)
-    assert made.facts.model is not None
     asked = made.facts.model_copy(update={"quant": found.quant})
     plain = found.plan.model_copy(update={"extra": ()})  # with the longer context that it takes
     short = memory.bill(asked, plain).short_gib
     each = 256 * 3.1457e6 * found.quant.bytes_ffn / 2**30
     assert short and found.layers >= ceil(short / each) + 1
     assert found.system_gib == pytest.approx(found.layers * each)
-    drafts = offload.drafts(asked, found.plan)
-    assert drafts.max_num_seqs == found.plan.max_num_seqs
+    assert offload.drafts(asked, found.plan).max_num_seqs == found.plan.max_num_seqs
     # the head takes less than a layer: with two layers less the launch does not start
     fewer = ("--n-cpu-moe", str(found.layers - 2))
     extra = (*(pair for pair in found.plan.extra if pair[0] != fewer[0]), fewer)
@@ -135,8 +133,7 @@ def test_machines_with_one_accelerator_are_linked(hardware: str, link: str | Non
     defaults = {field for field, _, _ in facts.defaults}
     assert facts.interconnect == link and (link is not None) == ("interconnect" in defaults)
     assert facts_for_request(Request(hardware=hardware)).interconnect is None
-    given = two.model_copy(update={"interconnect": "pcie"})
-    assert facts_for_request(given).interconnect == "pcie"
+    assert facts_for_request(two.model_copy(update={"interconnect": "pcie"})).interconnect == "pcie"
 
 
 def test_a_compose_file_is_for_one_machine() -> None:

@@ -19,7 +19,6 @@ from advisor.domain.nouns import (
     Interval,
     MetricEstimate,
     Plan,
-    Quantity,
     Request,
 )
 from advisor.knowledge import store as knowledge
@@ -124,10 +123,8 @@ def test_the_k_of_a_published_sweep_goes_before_the_estimates() -> None:
     assert verdict(at(1, published, gain=1.2), at(2, gain=1.9))[:2] == ("on", 1)
     elsewhere = finding(effect="support", k_best=7)
     assert verdict(at(1, elsewhere, gain=1.2), at(2, gain=1.9))[1] == 2  # no plan has that k
-    forbidden = at(1, published, finding("error"), gain=1.2)
-    assert verdict(forbidden, at(2, gain=1.9))[1] == 2
-    plain = finding(effect="support")
-    assert verdict(at(1, plain, gain=1.2), at(2, gain=1.9))[1] == 2
+    assert verdict(at(1, published, finding("error"), gain=1.2), at(2, gain=1.9))[1] == 2
+    assert verdict(at(1, finding(effect="support"), gain=1.2), at(2, gain=1.9))[1] == 2
 
 
 def test_a_sure_gain_goes_before_a_larger_one_that_is_not_sure() -> None:
@@ -144,8 +141,7 @@ def test_off_needs_every_plan_to_be_off() -> None:
     lost = at(2, gain=1.1, p_gain=OFF_UP_TO)
     assert verdict(lost)[0] == "off"
     assert verdict(at(1, gain=1.05, p_gain=UNSURE), lost) == ("measure", 1, "unsure")
-    forbidden = at(1, finding("error"), gain=1.5, p_gain=UNSURE)
-    assert verdict(forbidden, lost)[0] == "off"
+    assert verdict(at(1, finding("error"), gain=1.5, p_gain=UNSURE), lost)[0] == "off"
 
 
 def test_the_limit_of_one_plan_says_nothing_of_another() -> None:
@@ -169,8 +165,7 @@ def test_beyond_the_documented_k_nothing_is_on_but_some_of_it_is_worth_a_measure
 
 @pytest.mark.parametrize(("k", "first"), [(3, True), (1, False)])
 def test_a_limit_that_the_answer_exceeds_comes_before_the_nearest_run(k: int, first: bool) -> None:
-    limit = finding(effect="k_max", k_max=1)
-    made = decide(facts(), [OFF, at(k, limit, p_gain=UNSURE)])
+    made = decide(facts(), [OFF, at(k, finding(effect="k_max", k_max=1), p_gain=UNSURE)])
     (told,) = reasons._from_rules(facts(), made.candidates[1], made)
     assert (told.weight > 1.0) is first  # 1.0: the nearest measurement
 
@@ -207,9 +202,7 @@ def test_an_objective_decides_where_it_tells_the_runs_apart() -> None:
 def test_hardware_without_a_bandwidth_is_measured_first_unless_an_objective_decides() -> None:
     unknown: Hardware = HARDWARE.model_copy(update={"memory_bandwidth_gb_s": None})
     assert verdict(at(1), hardware=unknown) == ("measure", 1, "unknown_hardware")
-    decided = verdict(at(1, tpot=3.0), hardware=unknown, max_tpot_ms=6.0)
-    assert decided[2] == "objective"
-    assert isinstance(HARDWARE.memory_bandwidth_gb_s, Quantity)
+    assert verdict(at(1, tpot=3.0), hardware=unknown, max_tpot_ms=6.0)[2] == "objective"
     assert verdict(at(1))[2] == "estimate"
 
 
@@ -246,8 +239,7 @@ def test_each_goal_looks_at_its_own_metric() -> None:
     assert goal_interval(made, "throughput").p50 == pytest.approx(2.0)
     assert goal_interval(made, "tpot").p50 == pytest.approx(1.5)
     assert goal_interval(made, "ttft").p50 == pytest.approx(0.5)
-    mixed = goal_interval(made, "balanced").p50
-    assert 0.5 < mixed < 2.0
+    assert 0.5 < goal_interval(made, "balanced").p50 < 2.0
     assert goal_interval(None, "balanced") == Interval(p10=1.0, p50=1.0, p90=1.0)
     wide = goal_interval(estimate(gain=2.0, spread=1.5), "throughput")
     assert (wide.p10, wide.p90) == (pytest.approx(2 / 1.5), pytest.approx(3.0))
@@ -281,8 +273,7 @@ def test_the_chance_of_an_objective() -> None:
     ("limit", "kept"), [(5.0 * 1.001, True), (5.0 * 0.999, False), (5.0 / 1.1, False)]
 )
 def test_an_objective_is_met_where_that_is_more_likely_than_not(limit: float, kept: bool) -> None:
-    request = Request(hardware="gb10", max_tpot_ms=limit)
-    assert meets(request, estimate(tpot=2.0)) is kept
+    assert meets(Request(hardware="gb10", max_tpot_ms=limit), estimate(tpot=2.0)) is kept
     assert meets(None, estimate()) and meets(Request(hardware="gb10"), estimate())
 
 

@@ -323,8 +323,7 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
     """Whatever release of the engine: what is proposed is read back as meant, and validate has
     neither error nor warning.
     """
-    large = ident.startswith("kimi") or ident in LARGE
-    gpus, hardware = (8, "b300") if large else (2, "h200")
+    gpus, hardware = (8, "b300") if ident.startswith("kimi") or ident in LARGE else (2, "h200")
     quant = knowledge.quant_from_text(drafter.target)
     for version in releases(engine, drafter.engines[engine]):
         asked = {"model": ident, "engine": engine, "engine_version": version, "gpus": gpus}

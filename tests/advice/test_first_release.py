@@ -51,8 +51,7 @@ def test_a_build_that_cannot_draft_with_the_head_is_off_and_says_which_can() -> 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['engine']} {row['model']}")
 def test_each_row_is_of_known_models_and_releases(row: dict[str, str]) -> None:
-    models = [one for one in knowledge.llm_ids() if one.startswith(row["model"])]
-    assert models, "no model is meant"
+    assert [one for one in knowledge.llm_ids() if one.startswith(row["model"])], "no model is meant"
     newest, since, lacks = (
         build_order(one) if row["engine"] == "llama-server" else parse_release(one)
         for one in (engines.get(row["engine"]).newest, row["since"], row.get("lacks"))

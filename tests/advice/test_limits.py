@@ -23,7 +23,6 @@ def limits(advice: Advice) -> tuple[int | None, int | None]:
 def test_one_user_of_llama_server_gets_the_whole_context(hardware: str) -> None:
     """Four slots left 8,192 of 32,768 tokens to the only user, whose model thinks."""
     made = recommend(hardware=hardware, what_if=False)
-    assert made.plan_off is not None and made.candidate is not None
     for arm in (made.plan_off, made.candidate):
         room = memory.room(made.facts, arm, 32768)
         assert arm.max_model_len == 32768 and room is not None and room >= 1
@@ -66,7 +65,6 @@ def test_the_bill_counts_reservations_and_says_what_binds(
 ) -> None:
     """5 requests of 2,560 tokens beside room for 132,955 were 5 slots of 16,384."""
     made = recommend(**asked, what_if=False)
-    assert made.estimate.memory is not None
     bill, text = made.estimate.memory, " ".join(advice_text(made, explain=True).split())
     assert binds in text
     size = made.plan.max_model_len if made.plan.engine == "llama-server" else 2560
@@ -86,7 +84,6 @@ def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) 
     advice = recommend(hardware=hardware, engine=engine, quant=None)
     arm = advice.plan
     room = memory.room(advice.facts, arm, 2560)
-    assert arm.max_num_seqs is not None and room is not None
     assert arm.max_num_seqs >= min(4, int(room))
 
 
@@ -191,8 +188,7 @@ def test_a_mac_and_a_card_keep_what_they_had() -> None:
 
 def test_integrated_radeon_starts_the_vulkan_that_the_reason_names() -> None:
     advice = recommend(hardware="strix-halo", what_if=False)
-    told = {field: why for field, _, why in advice.facts.defaults}
-    assert "Vulkan" in told["engine"]
+    assert "Vulkan" in {field: why for field, _, why in advice.facts.defaults}["engine"]
     assert "ghcr.io/ggml-org/llama.cpp:server-vulkan-" in compose_yaml(advice)
 
 
@@ -260,8 +256,7 @@ def test_calls_find_cuda_graphs(question: dict[str, Any], size: str | None) -> N
     asked = {"hardware": "h200", "concurrency": 16, "engine": "vllm"} | question
     few, many = (recommend(**asked | more) for more in ({}, {"max_num_seqs": 256}))
     for launch in (few.launch_on, few.launch_off):
-        words = dict(pairwise(launch.argv))
-        assert words.get("--max-cudagraph-capture-size") == size
+        assert dict(pairwise(launch.argv)).get("--max-cudagraph-capture-size") == size
     assert few.estimate.output_tok_s.baseline == pytest.approx(
         many.estimate.output_tok_s.baseline, rel=0.01
     )

@@ -83,8 +83,7 @@ def grid(
             varied = ask(**asked, output_spread=VARIED)
             assert varied.estimate is not None
             seen = max((made, varied), key=lambda one: one.estimate.p_gain if one.estimate else 0.0)
-        there = np.array([seen.estimate.measured_gain])
-        on_from = float(bound(*ON, there)[0])
+        on_from = float(bound(*ON, np.array([seen.estimate.measured_gain]))[0])
         numbers = (seen.estimate.p_gain, seen.gain.p50, on_from)
         found[load] = Answer(made.decision, *numbers, made)
     return answered, found
@@ -198,8 +197,7 @@ def test_quicker_tokens_do_not_turn_on_what_whole_answers_lose(asked: dict[str, 
     whole = made.estimate.output_tok_s.speedup.p50
     assert made.decision != "on"
     assert made.gain.p50 == pytest.approx(whole, rel=0.1)
-    screen = " ".join(advice_text(made).split())
-    assert "judged by output tok/s" in screen
+    assert "judged by output tok/s" in " ".join(advice_text(made).split())
     tokens = recommend(**asked, goal="tpot")
     assert tokens.gain.p50 > made.gain.p50
     assert "judged by" not in advice_text(tokens)
@@ -220,11 +218,9 @@ def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
     assert (made.plan.max_num_seqs == made.candidate.max_num_seqs) == (made.decision == "on")
     # one step more for so many tokens is all that drafts can save: never the limit's part
     assert made.gain.p50 <= made.estimate.accepted_length.p50
-    base = Request(**asked, concurrency=concurrency)
-    load = sweep(base, {"concurrency": [concurrency]}).loads[0]
+    load = sweep(Request(**asked, concurrency=concurrency), {"concurrency": [concurrency]}).loads[0]
     assert load.decision == made.decision and load.best_k is not None
-    point = load.point(load.best_k)
-    assert point.gain.p50 == pytest.approx(made.gain.p50, rel=0.01)
+    assert load.point(load.best_k).gain.p50 == pytest.approx(made.gain.p50, rel=0.01)
     limit = f"compared with {terms['requests_base']:.0f} at once in both runs"
     assert limit in (text := " ".join(advice_text(made).split()))
     assert (f"this launch runs {made.plan.max_num_seqs}: " in text) == (made.decision != "on")

@@ -134,8 +134,7 @@ def test_a_link_between_machines_that_nobody_states_is_the_usual_network(
 
 def test_what_is_assumed_is_printed() -> None:
     asked = Request(hardware="rtx-pro-6000", gpus=16, interconnect="roce", model="glm-5.2")
-    advice = recommend.recommend(asked, what_if=False)
-    text = advice_text(advice, explain=True)
+    text = advice_text(recommend.recommend(asked, what_if=False), explain=True)
     assert re.search(r"assumed:\s+--gpus-per-machine", text)
     sure = recommend.recommend(asked.model_copy(update={"gpus_per_machine": 8}), what_if=False)
     assert "assumed: --gpus-per-machine" not in " ".join(advice_text(sure, explain=True).split())

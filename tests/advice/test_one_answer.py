@@ -194,8 +194,7 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     for vary in ({}, {"concurrency": [request.concurrency]}, {"k": [0, k]})[
         : 3 - (request.goal == "tpot")
     ]:
-        load = sweep(request, vary).loads[0]
-        point = load.best
+        point = sweep(request, vary).loads[0].best
         assert point is not None and point.arm == arm
         assert numbers(point) == pytest.approx(said, rel=AGREE), vary
     assert sweep(request, {}).loads[0].decision == advice.decision

@@ -101,8 +101,7 @@ def test_a_loss_that_was_measured_elsewhere_does_not_turn_the_sign() -> None:
     """SD426 rests on one model and one chip: a caution for others, a loss there."""
     made = recommend(hardware="a100", gpus=8, model="deepseek-v3")
     assert made.decision != "off" and made.gain.p50 > 1
-    found = {f.code: f.effect for f in made.findings}
-    assert found["SD426"] == "caution"
+    assert {f.code: f.effect for f in made.findings}["SD426"] == "caution"
 
 
 @pytest.mark.parametrize("caution", [False, True])

@@ -89,9 +89,6 @@ def test_a_model_without_a_chat_template_is_told_how_to_write_one(model: str, mo
     assert "--tokenizer-mode" not in made.launch.argv
 
 
-OPTION = "--trust-remote-code"
-
-
 @pytest.mark.parametrize(
     ("model", "engine", "version", "asked"),
     [
@@ -116,4 +113,4 @@ def test_consent_is_given_where_it_is_needed(
         hardware="b300", gpus=8, model=model, engine=engine, engine_version=version, what_if=False
     )
     for launch in (made.launch, made.launch_off, made.launch_on):
-        assert launch is None or (OPTION in launch.argv) == asked
+        assert launch is None or ("--trust-remote-code" in launch.argv) == asked

@@ -49,8 +49,7 @@ def test_kimi_is_served_as_it_was_released() -> None:
     ],
 )
 def test_a_quantisation_whose_blocks_do_not_divide_is_not_chosen(asked: dict[str, Any]) -> None:
-    made = recommend(**asked)
-    assert made.facts.quant.id in ("awq-int4", "nvfp4")
+    assert recommend(**asked).facts.quant.id in ("awq-int4", "nvfp4")
     with pytest.raises(AdvisorError, match="SD215"):
         recommend(**asked, quant="fp8", tp=8, ep=1)
     given = recommend(**asked, quant="fp8").plan  # layers or experts stay whole
@@ -72,9 +71,6 @@ def test_every_size_of_a_checkpoint_is_that_of_a_known_model() -> None:
         assert own and 0.8 < size * 1e9 / 2**30 / own < 1.25
 
 
-MACHINES = ("gb10", "h100", "rtx4090")
-
-
 @pytest.mark.slow
 def test_almost_every_answered_question_names_a_checkpoint_that_exists(
     capsys: pytest.CaptureFixture[str],
@@ -84,7 +80,7 @@ def test_almost_every_answered_question_names_a_checkpoint_that_exists(
     """
     unknown, known = [], 0
     for model in knowledge.index()["llms"]:
-        for machine in MACHINES:
+        for machine in ("gb10", "h100", "rtx4090"):
             try:
                 made = recommend(hardware=machine, model=model, what_if=False)
             except AdvisorError:
@@ -161,8 +157,7 @@ def test_an_own_fine_tune_is_never_answered_with_somebody_elses_weights(
         assert launch is None or any(last in word for word in launch.argv)
     text = " ".join(advice_text(made).split())
     assert ("convert it" in text) == (quant == "q4_k_m")
-    at_load = "--quantization fp8" in text
-    assert at_load == (hardware == "h100")
+    assert ("--quantization fp8" in text) == (hardware == "h100")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +198,7 @@ def test_a_bare_name_may_tell_its_quantisation(name: str, ident: str, quant: str
 
 def test_every_listed_name_is_its_own_model() -> None:
     for ident in knowledge.llm_ids():
-        model = knowledge.llm(ident)
-        for name in (ident, *model.aliases):
+        for name in (ident, *knowledge.llm(ident).aliases):
             assert resolve.asked_model(name).id == (name if name in knowledge.llm_ids() else ident)
             assert quant_of_repository(Request(hardware="h200", model=name)) is None
 
@@ -290,8 +284,7 @@ def test_four_bits_are_a_format_that_the_device_runs(hardware: str, word: str) -
     """vLLM's platform lists, and Marlin's least compute capability (8.0), leave NVFP4 out."""
     for model in ("glm-5.2", "minimax-m3", "apertus-1.5-70b", "qwen3-32b", "deepseek-v4-pro"):
         try:
-            asked = Request(hardware=hardware, gpus=8, model=model, quant=word)
-            facts = resolve.bare_facts(asked)
+            facts = resolve.bare_facts(Request(hardware=hardware, gpus=8, model=model, quant=word))
         except AdvisorError:
             continue
         assert facts.quant.family != "nvfp4"

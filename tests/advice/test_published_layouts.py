@@ -45,8 +45,7 @@ class Group(NamedTuple):
     @property
     def best(self) -> bool:
         """Whether the layout of the highest estimate was the fastest, or as good as it."""
-        first = self.measured[int(np.argmax(self.expected))]
-        return first >= max(self.measured) * (1 - ALIKE)
+        return self.measured[int(np.argmax(self.expected))] >= max(self.measured) * (1 - ALIKE)
 
 
 def facts_of(row: dict[str, str], gpus: int) -> Facts:

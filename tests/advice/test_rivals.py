@@ -71,7 +71,6 @@ def test_two_owners_have_to_have_measured_it_and_it_has_to_be_likely(
 def test_a_method_asked_for_gets_its_launch(asked: dict[str, Any], words: dict[str, str]) -> None:
     """Keys of vLLM's recipes (vllm-project/recipes at 8959cf6) and of its SpeculativeConfig."""
     advice = recommend(**({"hardware": "h200", "engine": "vllm"} | asked))
-    assert advice.candidate is not None
     argv = advice.launch_on.argv
     config = json.loads(argv[argv.index("--speculative-config") + 1])
     assert words.items() <= config.items() and config["num_speculative_tokens"] > 0

@@ -69,8 +69,7 @@ def check_ranks(advice: Advice, plan: Plan) -> None:
         return
     told = options(facts, plan)
     ranks, nodes = world(told), told.get("--nnodes", 1)
-    board = topology.board_gpus(facts) or facts.gpus
-    assert ranks <= nodes * board and ranks % nodes == 0
+    assert ranks <= nodes * (topology.board_gpus(facts) or facts.gpus) and ranks % nodes == 0
     assert plan.dp == facts.gpus // (plan.tp * plan.pp)  # idle is what no whole server fits on
 
 

@@ -39,7 +39,6 @@ def commands(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Co
     with click.Context(group) as context:
         for word in group.list_commands(context):
             command = group.get_command(context, word)
-            assert command is not None
             yield f"{name} {word}".strip(), command
             if isinstance(command, click.Group):
                 yield from commands(command, word)

@@ -103,8 +103,7 @@ def option_text(param: click.Parameter, command: click.Command) -> str:
     if param.name in Request.model_fields.keys() - {word.replace("-", "_") for word in flags}:
         text += f">{param.name}"  # the field of a question that it is
     text += f":{kind_of(param.type)}" * (param.type.name != "boolean")
-    repeated = param.nargs == -1 or getattr(param, "multiple", False)
-    text += "!" * param.required + "+" * repeated
+    text += "!" * param.required + "+" * (param.nargs == -1 or getattr(param, "multiple", False))
     offered = {one.value for one in param.shell_complete(click.Context(command), "")}
     text += "".join(f":{kind}" for name, kind in SAMPLES.items() if name in offered)
     default = param.to_info_dict()["default"]

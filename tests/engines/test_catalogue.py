@@ -190,8 +190,7 @@ def test_a_format_that_a_release_dropped_is_a_warning_since_plugins_may_add_it()
 
 def test_a_tokenizer_mode_is_written_where_the_release_has_it() -> None:
     asked = {"hardware": "b300", "gpus": 8, "model": "deepseek-v4-flash", "engine": "vllm"}
-    new = recommend(**asked, engine_version="0.32.0", what_if=False)
-    assert "deepseek_v4" in new.launch.argv
+    assert "deepseek_v4" in recommend(**asked, engine_version="0.32.0", what_if=False).launch.argv
     with pytest.raises(AdvisorError, match="cannot load DeepSeek-V4-Flash"):
         recommend(**asked, engine_version="0.19.1", what_if=False)
 

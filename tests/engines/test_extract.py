@@ -49,8 +49,7 @@ def test_a_new_release_ends_what_it_lacks_and_follows_a_renamed_option() -> None
         {"flags": ["--max-num-requests", "--max-num-seqs"]},
         {"flags": ["--brand-new"], "choices": ["a", "b"]},
     )
-    texts = build_catalogue.with_release(FOLDER, "vllm", new)
-    hot = json.loads(texts[FOLDER / "vllm.json"])
+    hot = json.loads(build_catalogue.with_release(FOLDER, "vllm", new)[FOLDER / "vllm.json"])
     assert hot["versions"][-1] == "99.0.0"
     assert hot["options"]["--brand-new"] == {
         "flags": ["--brand-new"],

@@ -184,8 +184,7 @@ def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() ->
 )  # fmt: skip
 def test_prefix_caching_default_of_hybrids_by_release(change: dict[str, Any], on: bool) -> None:
     hybrid = Plan(engine="vllm", engine_version="0.25.1", model="Qwen/Qwen3.6-35B-A3B-FP8")
-    found = engines.get("vllm").effective_prefix_caching(hybrid.model_copy(update=change))
-    assert found is on
+    assert engines.get("vllm").effective_prefix_caching(hybrid.model_copy(update=change)) is on
 
 
 PLAN = Plan(engine="vllm", engine_version="0.33.0", model="m", method="mtp", k=3)

@@ -259,6 +259,5 @@ def test_values_as_each_parser_takes_them(
     """Name, value and whether the release knows it so; those whose number no server takes."""
     adapter = engines.get(engine)
     launch = adapter.read([Token(word, unresolved="$" in word) for word in words.split()])
-    found = [[flag.name, flag.value, flag.known] for flag in launch.flags]
-    assert flags in (None, found)
+    assert flags in (None, [[flag.name, flag.value, flag.known] for flag in launch.flags])
     assert list(adapter.not_taken(launch, adapter.to_plan(launch))) == no_number

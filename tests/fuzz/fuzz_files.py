@@ -128,8 +128,7 @@ class Results:
     def check(self, data: bytes) -> None:
         from advisor.render.own_runs import runs_text
 
-        runs = read_document(parse(self.name, data))
-        visible(printable_lines(runs_text(runs, 80)))
+        visible(printable_lines(runs_text(read_document(parse(self.name, data)), 80)))
 
 
 class Launches:

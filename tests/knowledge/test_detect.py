@@ -22,11 +22,6 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return output
 
 
-def detect_names() -> tuple[str, int]:
-    hw, count = detect()
-    return hw.id, count
-
-
 @pytest.mark.parametrize(
     ("printed", "ident", "count"),
     [
@@ -103,7 +98,8 @@ def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
 )  # fmt: skip
 def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
     bare["rocm-smi"] = printed
-    assert detect_names() == (ident, count)
+    hw, found = detect()
+    assert (hw.id, found) == (ident, count)
 
 
 @pytest.mark.parametrize(("told", "value"), [("MemTotal:  131072000 kB", 125.0), ("", 128)])

@@ -92,12 +92,10 @@ def test_limit_counts_all_but_never_drops_a_covering_pair(only: Any) -> None:
     assert len(nearest_pairs(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 10
 
 
-HEAD = '{"fields": ["run_id"], "metrics": ["tpot"], "shared": ["method"], "groups": [["mtp"]]}'
-
-
 @pytest.mark.parametrize(
     "text",
-    [None, "", "[]", "{}", "nonsense", HEAD,
+    [None, "", "[]", "{}", "nonsense",
+     '{"fields": ["run_id"], "metrics": ["tpot"], "shared": ["method"], "groups": [["mtp"]]}',
      '{"fields": 1, "metrics": [], "shared": [], "groups": [1]}'],
 )  # fmt: skip
 def test_a_missing_or_damaged_index_is_no_evidence(
@@ -117,8 +115,7 @@ def test_a_missing_or_damaged_index_is_no_evidence(
 
 @pytest.mark.parametrize("line", ["", "nonsense", "{}", "[1]", "[[1, 2, 3]]"])
 def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
-    other = {**PAIR, "quant": "nvfp4", "run_id": "r2"}
-    text = to_text([PAIR, other], "by a test").split("\n")
+    text = to_text([PAIR, {**PAIR, "quant": "nvfp4", "run_id": "r2"}], "by a test").split("\n")
     broken = evidence.from_text("\n".join([text[0], line, *text[2:]]))
     monkeypatch.setattr(evidence, "index", lambda: broken)
     assert [e.run_id for e in nearest_pairs(ask())] == ["r2"]

@@ -45,8 +45,7 @@ def test_no_model_is_denied_what_is_not_known(i: int) -> None:
 
 def check_denied(name: str, engine: str, method: DraftMethod | None) -> None:
     model = store.llm(name)
-    request = Request(hardware="b300", gpus=64, model=name, engine=engine, method=method)
-    facts = bare_facts(request)
+    facts = bare_facts(Request(hardware="b300", gpus=64, model=name, engine=engine, method=method))
     said = no_method(facts, propose.base_plan(facts, propose.splits(facts)[0]))
     assert not DENIED.search(said), said
     keeps = any(one.keeps_mtp for one in store.checkpoints(model)) and not model.assistant

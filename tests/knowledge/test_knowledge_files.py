@@ -241,8 +241,7 @@ def test_a_drafter_is_shown_with_what_loads_it() -> None:
 
 @pytest.mark.parametrize(("change", "field", "reason"), BY_HAND["odd"])
 def test_what_is_odd_of_a_file(change: dict[str, Any], field: str, reason: str) -> None:
-    entry = yaml.safe_load(CARD) | change
-    assert check_entry("hardware", entry, "f")[1] == [("f", field, reason)]
+    assert check_entry("hardware", yaml.safe_load(CARD) | change, "f")[1] == [("f", field, reason)]
 
 
 def test_the_examples_of_the_readme_are_good_files(tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ def test_ape_and_averages_are_over_groups() -> None:
 def test_confusion() -> None:
     y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, -0.1, -0.2])
     p = np.array([0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.65])
-    w = np.ones(12)
     # all 10 gains on; 1 of 2 losses off: 10 x 1 - 1 x 0 over the root of 11 x 10 x 2 x 1
-    assert metrics.confusion(y, p > 0.5, w) == pytest.approx((0.75, 10 / 220**0.5))
+    assert metrics.confusion(y, p > 0.5, np.ones(12)) == pytest.approx((0.75, 10 / 220**0.5))
 
 
 def test_a_rule_for_k_may_look_at_more_than_the_median() -> None:

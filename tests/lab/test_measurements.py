@@ -39,8 +39,7 @@ def write(path: Path, rows: list[dict[str, str]]) -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> tuple[Path, list[dict[str, str]]]:
-    rows = rows_of(FOLDER / "runs" / "seed000.csv")
-    return tmp_path / "rows.csv", rows
+    return tmp_path / "rows.csv", rows_of(FOLDER / "runs" / "seed000.csv")
 
 
 def test_no_row_is_lost() -> None:
@@ -151,8 +150,7 @@ def test_a_sidecars_date_is_a_date(tmp_path: Path, date: str, good: int) -> None
     (tmp_path / "sources" / "sf339.yaml").write_text(
         re.sub(r"^date: .*$", f"date: '{date}'", text, flags=re.M)
     )
-    problems = list(files._sidecar_problems(tmp_path))
-    assert any("is not YYYY" in p.reason for p in problems) != good
+    assert any("is not YYYY" in p.reason for p in list(files._sidecar_problems(tmp_path))) != good
 
 
 def test_add_splits_by_source_and_refuses_twice(tmp_path: Path) -> None:

@@ -37,17 +37,13 @@ def until(done: object, seconds: float = 120.0) -> bool:
     return False
 
 
-def pids(note: Path) -> list[int]:
-    assert until(lambda: note.is_file() and len(note.read_text().split()) == 2)
-    return [int(word) for word in note.read_text().split()]
-
-
 @pytest.mark.parametrize("how", ["", "deaf"])
 def test_an_engine_is_ended_with_its_workers(how: str, tmp_path: Path) -> None:
     note = tmp_path / "pids"
     with (tmp_path / "log").open("ab") as log:
         engine = EngineProcess([sys.executable, "-c", ENGINE, str(note), how], log)
-    head, worker = pids(note)
+    assert until(lambda: note.is_file() and len(note.read_text().split()) == 2)
+    head, worker = map(int, note.read_text().split())
     assert engine.pid == head and os.getpgid(worker) == head
     engine.end(seconds=1)
     assert until(lambda: not alive(head) and not alive(worker))

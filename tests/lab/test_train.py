@@ -71,8 +71,7 @@ def test_values_count_not_bytes(tmp_path: Path) -> None:
     first = write(rows, columns)
     same = [row | {"concurrency": f"{float(row['concurrency'])}", "use_why": "x"} for row in rows]
     assert write(same, columns[::-1]) == first
-    other = [row | {"concurrency": "3"} for row in rows]
-    assert write(other, columns) != first
+    assert write([row | {"concurrency": "3"} for row in rows], columns) != first
 
 
 def test_a_worse_model_is_refused() -> None:
@@ -154,8 +153,7 @@ def test_the_chance_of_a_gain_is_what_happened() -> None:
     assert (np.diff(curve[:, 0]) > 0).all()
     assert (np.diff(curve[:, 1]) >= 0).all()
     middle = np.linspace(-1.5, 2.5, 41)
-    said = np.interp(middle, *curve.T)
-    assert np.abs(said - 1 / (1 + np.exp(-1.5 * middle - 0.4))).max() < 0.06
+    assert np.abs(np.interp(middle, *curve.T) - 1 / (1 + np.exp(-1.5 * middle - 0.4))).max() < 0.06
 
 
 def test_half_widths_hold_four_fifths() -> None:
@@ -176,8 +174,7 @@ def test_a_source_lies_in_one_group(rows: Examples) -> None:
 def test_weighted_quantile() -> None:
     values = np.arange(101.0)
     assert spread_fit.quantile(values, np.ones(101), 0.5) == pytest.approx(50)
-    heavy = np.where(values > 90, 100.0, 0.01)
-    assert spread_fit.quantile(values, heavy, 0.1) > 88
+    assert spread_fit.quantile(values, np.where(values > 90, 100.0, 0.01), 0.1) > 88
 
 
 NAMES = [f"fold{i}" for i in range(20)]

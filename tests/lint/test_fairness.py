@@ -221,8 +221,7 @@ def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
         f"docker run -d --gpus all \\ {kind}\n  --ipc=host \\\n  vllm/vllm-openai:v0.25.1 \\\n"
         f"  --model Qwen/Qwen3-8B \\\n  --max-num-seqs 8\n"
     )
-    report = validate(text=text)
-    assert "SD126" in {found.code for found in report.findings}
+    assert "SD126" in {found.code for found in validate(text=text).findings}
 
 
 def test_json_of_unknown_variables_is_not_judged() -> None:

@@ -93,8 +93,7 @@ def test_the_work_does_not_grow_with_a_number_of_the_file(monkeypatch: pytest.Mo
     for k in (1_000, 100_000):
         count = Mock(wraps=memory.max_requests)
         monkeypatch.setattr(memory, "max_requests", count)
-        text = HEADS["vllm"].replace(":2}", f":{k}}}")
-        validate(text=text, hw="h100", concurrency=512, ctx=2048)
+        validate(text=HEADS["vllm"].replace(":2}", f":{k}}}"), hw="h100", concurrency=512, ctx=2048)
         work.append(count.call_count)
         monkeypatch.undo()
     assert 0 < work[1] == work[0] < 50

@@ -70,7 +70,6 @@ def test_a_word_of_a_list_is_quoted_where_needed(quote: str, word: str, written:
     at = text.index("--a")
     new = f"--x {shlex.quote(word)}"
     edit = fixes.shape_edit(text, Edit(file="-", start=at, end=at + 3, text=new))
-    assert edit is not None
     expected = f"args:\n  - {quote}--x{quote}\n  - {written}\n  - {quote}--b{quote}\n"
     assert fixes.apply(text, [edit]) == expected
 
@@ -116,8 +115,7 @@ def test_a_diff_names_the_file_on_both_sides() -> None:
 
 
 def test_a_diff_says_where_the_last_newline_lacks() -> None:
-    told = fixes.diff(change("a\nb", "a\nc\n"))
-    assert told.endswith("-b\n\\ No newline at end of file\n+c\n")
+    assert fixes.diff(change("a\nb", "a\nc\n")).endswith("-b\n\\ No newline at end of file\n+c\n")
 
 
 def test_a_diff_holds_no_secret_of_the_lines_around() -> None:

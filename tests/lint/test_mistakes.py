@@ -62,8 +62,7 @@ def count_said(
 ) -> Counter[tuple[str, str]]:
     """What is said without the mistake; the device may be the mistake."""
     here = {word: value for word, value in told if word != "hw"}
-    found = validate(text=clean, name=file, **here).findings
-    return Counter((f.code, f.message) for f in found)
+    return Counter((f.code, f.message) for f in validate(text=clean, name=file, **here).findings)
 
 
 @cache

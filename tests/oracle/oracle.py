@@ -168,16 +168,13 @@ def command(words: list[str]) -> list[Any]:
     return [status, text.getvalue()]
 
 
-GIVEN: tuple[dict[str, Any], ...] = ({}, {"hw": "h100", "concurrency": 16, "ctx": 4096})
-
-
 def findings(path: str) -> list[Any]:
     """Launches and findings (code, severity, place, fix) of one file, without and with a load."""
     import advisor
     from advisor.domain.nouns import AdvisorError
 
     answers: list[Any] = []
-    for given in GIVEN:
+    for given in ({}, {"hw": "h100", "concurrency": 16, "ctx": 4096}):
         try:
             report = advisor.validate([path], **given)
         except AdvisorError as error:
@@ -185,14 +182,12 @@ def findings(path: str) -> list[Any]:
             continue
         launches = [_plan(checked.plan) for checked in report.launches]
         spoken = [
-            [one.code, one.severity, one.line, one.column, _fix(one.fix)] for one in report.findings
-        ]
+            [one.code, one.severity, one.line, one.column, fix and [fix.safe, fix.text, [
+                [edit.start, edit.end, edit.text] for edit in fix.edits]]]
+            for one in report.findings for fix in [one.fix]
+        ]  # fmt: skip
         answers.append({"launches": launches, "findings": sorted(spoken, key=repr)})
     return answers
-
-
-def _fix(fix: Any) -> list[Any] | None:
-    return fix and [fix.safe, fix.text, [[edit.start, edit.end, edit.text] for edit in fix.edits]]
 
 
 def _files(folder: Path) -> list[str]:

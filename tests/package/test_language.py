@@ -123,8 +123,7 @@ def faults(named: Iterator[tuple[object, str]]) -> list[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_strings_of_the_code(room: str) -> None:
     found = []
-    found_files = PACKAGE.glob(room) if "*" in room else (PACKAGE / room).rglob("*.py")
-    for path in sorted(found_files):
+    for path in sorted(PACKAGE.glob(room) if "*" in room else (PACKAGE / room).rglob("*.py")):
         tree = tree_of(path)
         at = path.relative_to(ROOT)
         found += faults((f"{at}:{line}", text) for line, text in texts(tree))
@@ -132,8 +131,7 @@ def test_strings_of_the_code(room: str) -> None:
 
 
 def test_page() -> None:
-    folder = PACKAGE / "cli" / "serve"
-    files = [p for p in folder.rglob("*") if p.suffix in (".html", ".j2")]
+    files = [p for p in (PACKAGE / "cli" / "serve").rglob("*") if p.suffix in (".html", ".j2")]
     assert files
     lines = (
         (f"{path.name}:{n}", line)

@@ -18,8 +18,7 @@ def skips() -> Iterator[tuple[str, str]]:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             if node.func.attr in SKIPPING and "pytest" in ast.unparse(node.func):
-                where = f"{path.relative_to(ROOT)}:{node.lineno}"
-                yield where, " ".join(words(node, path))
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", " ".join(words(node, path))
 
 
 def words(call: ast.Call, path: Path) -> Iterator[str]:

@@ -73,8 +73,7 @@ def test_a_stated_margin_is_left_free() -> None:
     ids=["one memory", "dense"],
 )
 def test_nothing_is_moved_where_it_would_not_help(changes: dict[str, Any]) -> None:
-    asked = facts(**changes, concurrency=64)
-    assert host_memory.host_layers(asked, plan(64, 8, 65536)) == 0
+    assert host_memory.host_layers(facts(**changes, concurrency=64), plan(64, 8, 65536)) == 0
 
 
 def test_the_bill_the_plan_and_the_estimate_count_the_same_layers() -> None:
@@ -120,8 +119,7 @@ def test_a_layer_is_read_on_the_card_or_on_the_host() -> None:
     rate = 45e9 * c.host_memory_share  # two channels of DDR4
     expert = float(moved.expert_params[0] * moved.bytes_ffn[0])
     host = 10 * (c.host_layer_s + 8 * expert / rate)
-    whole = float(terms[0].experts[0])
-    assert float(terms[1].experts[0]) == pytest.approx(whole * 30 / 40 + host)
+    assert float(terms[1].experts[0]) == pytest.approx(float(terms[0].experts[0]) * 30 / 40 + host)
 
 
 def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
@@ -191,8 +189,7 @@ def test_own_cells_are_priced() -> None:
 
 def test_an_answer_that_moves_experts_says_what_it_expects() -> None:
     """The question's own estimate of the launch that it emits."""
-    asked = Request.model_validate({"hardware": "rtx3060", "model": "qwen3.6-35b-a3b"})
-    told = recommend(asked)
+    told = recommend(Request.model_validate({"hardware": "rtx3060", "model": "qwen3.6-35b-a3b"}))
     assert isinstance(told, Advice) and told.decision == "measure" and told.candidate is not None
     found = estimates.estimate(told.facts, [told.candidate])[0].tpot_ms
     assert f"about {1e3 / found.baseline:.0f} tokens/s" in told.reasons[0].text

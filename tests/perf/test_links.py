@@ -21,8 +21,7 @@ ONE = np.ones(1)
 def all_reduce(elements: float, **row: str | int) -> float:
     """Microseconds of one all-reduce of so many 16-bit elements."""
     p = points({"model": "qwen3-32b", **row})
-    seconds = links.link_seconds(p, C, elements / p.hidden, ONE)
-    return float(seconds[0]) / 2 * 1e6
+    return float(links.link_seconds(p, C, elements / p.hidden, ONE)[0]) / 2 * 1e6
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
@@ -46,8 +45,7 @@ def test_more_ranks_and_more_bytes_wait_longer(hardware: str) -> None:
     for elements in (1e3, 1e5, 1e7):
         times = [all_reduce(elements, hardware=hardware, tp=n, gpu_count=n) for n in (2, 4, 8)]
         assert times == sorted(times) or elements > 1e6  # a switch adds up inside itself
-        between = all_reduce(elements, hardware=hardware, tp=6, gpu_count=6)
-        assert min(times) < between < max(times)
+        assert min(times) < all_reduce(elements, hardware=hardware, tp=6, gpu_count=6) < max(times)
         assert all_reduce(2 * elements, hardware=hardware, tp=4, gpu_count=4) > times[1]
 
 
@@ -79,8 +77,7 @@ def test_cards_without_peer_access_wait_for_the_host() -> None:
     row = {"tp": 2, "gpu_count": 2, "interconnect": "pcie"}
     near, far = (all_reduce(8192, hardware=name, **row) for name in ("l40s", "rtx4090"))
     assert far > 2 * near
-    bridged = all_reduce(8192, hardware="rtx3090", tp=2, gpu_count=2, interconnect="nvlink")
-    assert bridged < near
+    assert all_reduce(8192, hardware="rtx3090", tp=2, gpu_count=2, interconnect="nvlink") < near
 
 
 def test_one_rank_waits_for_nobody() -> None:

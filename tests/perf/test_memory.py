@@ -75,7 +75,6 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     """
     quant = "q4_k_m" if engine == "llama-server" else "fp8"
     known = facts("h200", quant, "gemma-4-31b", concurrency=8, ctx_tokens=3584)
-    assert known.shape is not None
     sizes = [kv_sizes.window_bytes(known.shape, None, n) for n in (512, 4096, 1_000_000)]
     window = 1024 * 50 * 2 * 16 * 256 * 2
     assert sizes == [window / 2, window, window]
@@ -108,7 +107,6 @@ def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
     layers are only split.
     """
     mla, hybrid = facts("h200", "fp8", "deepseek-r1", gpus=8), facts("h200", "fp8")
-    assert mla.shape is not None and hybrid.shape is not None
     assert [kv_sizes.copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
     assert [kv_sizes.copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
     assert kv_sizes.copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
@@ -123,7 +121,6 @@ def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
     """
     models = ("glm-5.3-flash", "gemma-4-31b")
     glm, gemma = (facts("h200", "fp8", name, gpus=8).shape for name in models)
-    assert glm is not None and gemma is not None
     assert [kv_sizes.copies(glm, plan(tp=tp)) for tp in (1, 4, 8)] == [1, 4, 8]
     assert [kv_sizes.copies(gemma, plan(tp=8), sliding=one) for one in (False, True)] == [2, 1]
 
@@ -152,7 +149,6 @@ def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str,
     told = {name: value for name, value in asked.items() if name != "no_thinking"}
     made = recommend(**told, engine="sglang", thinking=False if "no_thinking" in asked else None)
     usable, shape, quant = device.usable_gib(made.facts), made.facts.shape, made.facts.quant
-    assert usable is not None and shape is not None and quant is not None
     for one in (made.plan, made.candidate):
         assert (1 - one.memory_fraction) * usable >= memory.outside_gib(
             made.facts, one, shape, quant

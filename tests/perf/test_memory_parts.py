@@ -24,9 +24,7 @@ def plan(engine: str = "vllm", method: str = "none", k: int = 0, **parts: object
 
 
 def state_bytes(model: str) -> float:
-    mb = knowledge.shape_of(knowledge.llm(model)).state_mb_per_seq
-    assert mb
-    return mb * 1e6
+    return 1e6 * knowledge.shape_of(knowledge.llm(model)).state_mb_per_seq
 
 
 @pytest.mark.parametrize(
@@ -45,13 +43,11 @@ def test_each_running_request_keeps_a_state_of_every_draft(
 ) -> None:
     known = facts("h200", "fp8", HYBRID, concurrency=concurrency, ctx_tokens=2048)
     made = memory.bill(known, plan(engine, "mtp" if k else "none", k, max_num_seqs=slots))
-    expected = state_bytes(HYBRID) * (1 + k) * running / GIB
-    assert made.state_gib == pytest.approx(expected, rel=1e-9)
+    assert made.state_gib == pytest.approx(state_bytes(HYBRID) * (1 + k) * running / GIB, rel=1e-9)
 
 
 def test_a_request_that_is_not_described_has_2048_and_512_tokens() -> None:
-    made = memory.bill(facts("h200", "fp8", DENSE), plan())
-    assert made.request_tokens == 2_560
+    assert memory.bill(facts("h200", "fp8", DENSE), plan()).request_tokens == 2_560
     told = facts("h200", "fp8", DENSE, ctx_tokens=100, output_tokens=11)
     assert memory.bill(told, plan()).request_tokens == 111
 
@@ -70,7 +66,6 @@ def test_what_one_request_lacks(tp: int) -> None:
     known = facts("rtx3090", "awq-int4", DENSE, gpus=tp)
     asked = plan(tp=tp, max_model_len=length)
     made = memory.bill(known, asked)
-    assert known.shape is not None
     token = kv_sizes.bytes_per_token(known.shape, None)
     left = made.left_gib
     one = length * token * kv_sizes.copies(known.shape, asked) / GIB / tp
@@ -79,13 +74,10 @@ def test_what_one_request_lacks(tp: int) -> None:
 
 def test_a_drafting_layer_takes_its_share_of_every_request() -> None:
     known = facts("h200", "fp8", MOE)
-    assert known.shape is not None
     free, length = 1e11, 10_000
     plain = memory._requests(known, plan("sglang"), known.shape, free, length)
     drafted = memory._requests(known, plan("sglang", "mtp", 2), known.shape, free, length)
-    assert plain and drafted
-    layers = kv_sizes.full_layers(known.shape)
-    assert plain / drafted == pytest.approx(1 + 1 / layers, rel=1e-6)
+    assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(known.shape), rel=1e-6)
 
 
 def test_requests_beside_those_that_run_share_with_their_states() -> None:
@@ -101,8 +93,7 @@ def test_requests_beside_those_that_run_share_with_their_states() -> None:
     for k in (1, 3):
         drafts = plan("llama-server", "mtp", k)
         found = memory._requests(hybrid, drafts, hybrid.shape, 4e11, 2_048, 4.0)
-        left = 4e11 - 4 * (1 + k) * state_bytes(HYBRID)
-        assert found == pytest.approx(left / one, rel=1e-6)
+        assert found == pytest.approx((4e11 - 4 * (1 + k) * state_bytes(HYBRID)) / one, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +101,6 @@ def test_requests_beside_those_that_run_share_with_their_states() -> None:
 )
 def test_sglang_keeps_a_share_of_its_pool_for_states(k: int, caching: bool) -> None:
     known = facts("h200", "fp8", HYBRID)
-    assert known.shape is not None
     launch = plan("sglang", "mtp" if k else "none", k).replace(prefix_caching=caching)
     held = memory._requests(known, launch, known.shape, 4e10, 1)
     # without a prefix cache one state a request, and one more for each draft token
@@ -132,7 +122,6 @@ def test_a_cache_of_eight_bits_is_half_of_one_of_sixteen() -> None:
 def test_llama_servers_pool_is_what_states_and_windows_leave(slots: int) -> None:
     known = facts("h200", "q8_0", "gemma-4-31b")
     made = memory.bill(known, plan("llama-server", max_num_seqs=slots, max_model_len=8_192))
-    assert known.shape is not None
     left, token = made.left_gib, kv_sizes.bytes_per_token(known.shape, None)
     window = kv_sizes.window_bytes(known.shape, None, 8_192)
     assert left is not None and token is not None and window > 0
@@ -183,11 +172,9 @@ def test_vllm_reported_whole_groups_up_to_0_19() -> None:
 def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
     known = facts("h200", "fp8", "gemma-4-31b", gpus=8)
     few = known.shape.model_copy(update={"swa_kv_heads": 4, "kv_heads": 8})
-    asked = plan(tp=8, max_model_len=8_192)
-    made = memory.bill(known.model_copy(update={"shape": few}), asked)
+    made = memory.bill(known.model_copy(update={"shape": few}), plan(tp=8, max_model_len=8_192))
     left, token = made.left_gib, kv_sizes.bytes_per_token(few, None)
     window = kv_sizes.window_bytes(few, None, 8_192)
-    assert left is not None and token is not None and made.kv_tokens is not None
     expected = left * 8 * GIB / (8_192 * token + 2 * window) * 8_192
     assert made.kv_tokens == pytest.approx(expected, rel=1e-6)
 
@@ -206,8 +193,7 @@ def test_a_shortage_of_less_than_a_gibibyte_is_told() -> None:
     made = memory.bill(known, plan(max_model_len=8_192))
     token = kv_sizes.bytes_per_token(known.shape, None)  # type: ignore[arg-type]
     left = made.left_gib
-    length = int((left + 0.5) * GIB / token)
-    short = memory.bill(known, plan(max_model_len=length))
+    short = memory.bill(known, plan(max_model_len=int((left + 0.5) * GIB / token)))
     assert short.fits is False and short.short_gib == pytest.approx(0.5, abs=0.006)
     exact = memory.bill(known, plan(max_model_len=int(left * GIB / token)))
     assert exact.fits is True and exact.short_gib is None
@@ -296,7 +282,6 @@ def test_a_checkpoint_is_as_large_as_published(
     model: str, quant: str, engine: str, gb: float
 ) -> None:
     known = facts("b200", quant, model)
-    assert known.quant is not None and known.shape is not None
     assert target_gib(known, plan(engine), known.shape, known.quant) == gb * 1e9 / 2**30
     other = target_gib(
         known, plan("sglang" if gb < 100 else "llama-server"), known.shape, known.quant

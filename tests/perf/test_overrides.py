@@ -14,12 +14,6 @@ PARTS = st.sampled_from(
 )
 
 
-def move_layers(*told: str) -> float:
-    """Layers of 24 that values of the option move, the first one having no experts."""
-    found = [one for value in told for one in overrides.read_overrides(value)]
-    return overrides.host_layers(tuple(found), 1, 23)
-
-
 @given(st.lists(PARTS, max_size=9).map("".join))
 def test_a_pattern_is_searched_as_a_regular_expression_is(pattern: str) -> None:
     try:
@@ -50,7 +44,9 @@ def test_a_pattern_is_searched_as_a_regular_expression_is(pattern: str) -> None:
     ],
 )
 def test_layers_of_a_value(told: list[str], layers: float) -> None:
-    assert move_layers(*told) == pytest.approx(layers, abs=1e-5)
+    """Of 24, the first one having no experts."""
+    found = tuple(one for value in told for one in overrides.read_overrides(value))
+    assert overrides.host_layers(found, 1, 23) == pytest.approx(layers, abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from advisor.perf import imputation
 from advisor.perf.encoding import encode_plans, encode_rows
 from advisor.perf.encoding.cells import row_text, version_number
 from tests.tables import cells as cells_of
-from tests.tables import fields
+from tests.tables import fields, words
 
 ROW = cells_of(
     "model=qwen3.6-35b-a3b quant=fp8 hardware=gb10 engine=vllm engine_version=0.19.1rc1.dev328 "
@@ -166,8 +166,7 @@ def test_an_unstated_quantisation(family: str, row: str) -> None:
 def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> None:
     row = {**ROW, "engine": "mlx", "hardware": "apple-m4-pro", "engine_version": version,
            "quant": "mlx-4bit"}  # fmt: skip
-    points = encode_rows.from_rows([row])[0]
-    assert points.tiled[0] == tiled
+    assert encode_rows.from_rows([row])[0].tiled[0] == tiled
     assert encode_rows.from_rows([{**row, "engine": "vllm"}])[0].tiled[0] == 0.0
 
 
@@ -250,8 +249,7 @@ def test_unknown_is_not_an_error(change: str) -> None:
 def test_free_text_that_has_a_meaning(told: str, made: dict[str, float]) -> None:
     column, mark, word = told.partition(" ")[0].partition("=")
     named = {column: word} if mark and column in encode_rows.WORDS else {}
-    row = EVERY | {"spec_extra": told} | named
-    points = encode_rows.from_rows([row])[0]
+    points = encode_rows.from_rows([EVERY | {"spec_extra": told} | named])[0]
     found = {name: float(getattr(points, name)[0]) for name in made}
     assert found == pytest.approx(made, nan_ok=True)
 
@@ -268,8 +266,7 @@ def test_from_plans_and_rows_agree() -> None:
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])
     assert planned.k.tolist() == [1.0, 2.0, 1.0] and planned.draft_params[2] == 0.6e9
-    alike = "bw fp8 experts expert_params state_bytes bytes_ffn kv_bytes input_tokens"
-    for name in alike.split():
+    for name in words("bw fp8 experts expert_params state_bytes bytes_ffn kv_bytes input_tokens"):
         assert getattr(planned, name)[1] == pytest.approx(getattr(rowed, name)[0])
     assert (planned.path[0], planned.family[0]) == (rowed.path[0], rowed.family[0])
 

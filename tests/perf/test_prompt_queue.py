@@ -40,8 +40,7 @@ def arrivals(service: float, spread: float, rate: float, seed: int) -> Floats:
     random = np.random.default_rng(seed)
     counts = random.poisson(rate, STEPS)
     lengths = service * (1 + spread * random.uniform(-1, 1, int(counts.sum())))
-    ends = np.concatenate([[0.0], np.cumsum(lengths)])[np.cumsum(counts)]
-    return np.diff(ends, prepend=0.0)
+    return np.diff(np.concatenate([[0.0], np.cumsum(lengths)])[np.cumsum(counts)], prepend=0.0)
 
 
 def played_queue(service: float, spread: float, rate: float) -> float:

@@ -51,8 +51,7 @@ def _seconds(
 def test_published_prompt_rates(hardware: str, published: float) -> None:
     """Tokens per second of an 8B in 4 to 5 bits, within 35 %."""
     rows = [{"model": "llama-3.1-8b", "hardware": hardware}]
-    rate = 1024 / _seconds(rows, 1024, Constants())[1][0]
-    assert rate == pytest.approx(published, rel=0.35)
+    assert 1024 / _seconds(rows, 1024, Constants())[1][0] == pytest.approx(published, rel=0.35)
 
 
 def test_published_prompts_of_whole_models() -> None:
@@ -76,8 +75,7 @@ def test_no_prompt_is_faster_than_the_card_computes(which: str) -> None:
     """Twice the parameters of the layers a token, over the listed peak of 16 bits, or of 8 where
     CUDA's kernels use them. Every device, 4,096 tokens, constants as published and as shipped.
     """
-    model = load()
-    constants = Constants() if which == "published" else model.speeds
+    constants = Constants() if which == "published" else load().speeds
     names = list(knowledge.hardware_ids())
     for engine in ("llama.cpp", "mlx"):
         rows = [{"model": "qwen3.6-27b", "hardware": name, "engine": engine} for name in names]
@@ -86,5 +84,4 @@ def test_no_prompt_is_faster_than_the_card_computes(which: str) -> None:
         cuda = np.array([P.ARCHS[code].startswith("sm_") for code in filled.arch])
         peak = np.where(cuda, np.fmax(peak, filled.int8), peak) * filled.tp
         achieved = 2 * 24e9 * 4096 / seconds
-        beyond = [name for name, over in zip(names, achieved > peak, strict=True) if over]
-        assert not beyond
+        assert not [name for name, over in zip(names, achieved > peak, strict=True) if over]

@@ -33,8 +33,7 @@ def test_the_share_is_that_of_the_engine(
     facts = resolve.bare_facts(asked)
     plan = Plan(engine="sglang", engine_version=release, method="none", tp=tp, max_num_seqs=4,
                 max_num_batched_tokens=tokens)  # fmt: skip
-    shape = facts.shape
-    assert sglang_share(facts, plan, shape) == pytest.approx(1 - reserved / total, abs=2e-4)
+    assert sglang_share(facts, plan, facts.shape) == pytest.approx(1 - reserved / total, abs=2e-4)
 
 
 @pytest.mark.parametrize(("tokens", "graphs"), [(2048, 42), (4096, 50), (8192, 58)])

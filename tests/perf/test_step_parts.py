@@ -44,8 +44,7 @@ def constants(**given: float) -> Constants:
             values[name] = 1.0
     values |= {"sampler_passes": 0.0, "hbm_read": 1.0, "wide_launch": 1.0} | given
     wide = {name for name in values if isinstance(getattr(C, name), tuple)}
-    spread = {k: (v,) * len(P.PATHS) if k in wide else v for k, v in values.items()}
-    return C.replace(**spread)
+    return C.replace(**{k: (v,) * len(P.PATHS) if k in wide else v for k, v in values.items()})
 
 
 def step(p: P.Points, c: Constants, tokens: float = 1.0, spec: bool = False) -> physics.StepTerms:
@@ -152,8 +151,7 @@ def test_a_verify_step_writes_a_state_a_token(reads: float, tokens: float, spec:
 def test_two_all_reduces_of_a_layer_without_table(change: dict[str, str], latency: float) -> None:
     p = point({"gpu_count": "2"}, change)
     c = constants(allreduce_s=1.0, allreduce_pcie_s=10.0, allreduce_net_s=100.0)
-    wide = p.replace(link_bw=1e30)
-    seconds = links.link_seconds(wide, c, np.ones(1), p.layers)
+    seconds = links.link_seconds(p.replace(link_bw=1e30), c, np.ones(1), p.layers)
     assert seconds[0] == pytest.approx(2 * p.layers[0] * latency)
 
 
@@ -313,8 +311,7 @@ def test_metal_reads_k_quants_anew_for_few_tokens(
     mixer, ffn, _ = rates.params(p)
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
     more = few(p, c, tokens)[0] - few(p, c, 1)[0]
-    rate = rates.small_batch_rate(p, c)[0]
-    assert more == pytest.approx((tokens - 1) * factor * ops / rate)
+    assert more == pytest.approx((tokens - 1) * factor * ops / rates.small_batch_rate(p, c)[0])
 
 
 @pytest.mark.parametrize(("tokens", "read"), [(1, 8), (3, 24), (8, 64)])
@@ -354,8 +351,7 @@ def test_a_cache_that_is_walked_takes_the_place_of_shorter_attention() -> None:
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_an_mtp_layer_its_head_and_its_cache_are_read_every_pass(k: int) -> None:
     p = point(HYBRID, {"k": str(k)})
-    head = p.draft_head_params * p.bytes_mtp_lm_head
-    each = p.mtp_params * p.bytes_mtp + head + kv_of_a_layer(p)
+    each = p.mtp_params * p.bytes_mtp + p.draft_head_params * p.bytes_mtp_lm_head + kv_of_a_layer(p)
     assert drafting_seconds(p, constants()) == pytest.approx(k * float((each / p.bw)[0]))
 
 
@@ -367,8 +363,7 @@ def test_an_mtp_layer_of_experts_reads_those_that_its_tokens_reach(k: int) -> No
     assert 0 < core < mixture
     many = reads.reached_experts(p, c, p.concurrency, np.full(1, k + 1.0)) / p.experts
     one = reads.reached_experts(p, c, p.concurrency, np.ones(1)) / p.experts
-    share = float(many[0] + (k - 1) * one[0])
-    block = (k * core + mixture * share) * p.bytes_mtp
+    block = (k * core + mixture * float(many[0] + (k - 1) * one[0])) * p.bytes_mtp
     passes = k * (p.draft_head_params * p.bytes_mtp_lm_head + kv_of_a_layer(p))
     assert drafting_seconds(p, c) == pytest.approx(float(((block + passes) / p.bw)[0]))
 
@@ -468,8 +463,7 @@ def test_larger_draft_models_have_more_layers_up_to_a_bound(billions: float, lay
 def test_ngram_looks_up_every_request_and_none_drafts_nothing() -> None:
     p = point({"spec_method": "ngram"})
     assert drafting_seconds(p, constants()) == pytest.approx(4 * 10e-6)
-    nothing = p.replace(method=P.METHODS.index("none"))
-    assert drafting_seconds(nothing, C) == 0.0
+    assert drafting_seconds(p.replace(method=P.METHODS.index("none")), C) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -609,8 +603,7 @@ def test_llama_cpp_keeps_states_beside_a_hybrids_draft(change: dict[str, str], k
     p = point(HYBRID, {"spec_method": "draft_model"}, change)
     assert slower(p, state_checkpoint_s=1.0) == pytest.approx(float(kept))
     assert bool(drafting.replays_states(p)[0]) is kept
-    other = point(HYBRID, change, {"spec_method": "mtp"})
-    assert not drafting.replays_states(other)[0]
+    assert not drafting.replays_states(point(HYBRID, change, {"spec_method": "mtp"}))[0]
 
 
 @pytest.mark.parametrize(("tokens", "ranks"), [(1, 8), (4, 2), (16, 4), (64, 8)])
@@ -665,8 +658,7 @@ def test_tiles_cost_a_card_that_waits_for_its_weights_nothing() -> None:
     """
     for slots, ms in ((1, 34.2), (8, 40.9), (16, 47.8), (32, 53.9)):
         own = fields("model=qwen2.5-7b hardware=gb10 quant=q8_0 input_tokens=512 engine=llama.cpp")
-        p = point(LLAMA, own | {"concurrency": str(slots)})
-        made = step(p, SPEEDS)
+        made = step(point(LLAMA, own | {"concurrency": str(slots)}), SPEEDS)
         assert 1e3 * float((made.total - made.host)[0]) == pytest.approx(ms, rel=0.1)
 
 

@@ -38,13 +38,11 @@ def infer(hide: bool = False, **change: str) -> acc.AcceptanceBelief:
 def test_tokens_per_step_is_leviathans_sum() -> None:
     a, k = 0.8, np.array([1.0, 3.0, 8.0, 15.0])
     conditional = np.full((4, arrays.MAX_K), a)
-    expected = (1 - a ** (k + 1)) / (1 - a)
-    assert acc.tokens_per_step(conditional, k) == pytest.approx(expected)
+    assert acc.tokens_per_step(conditional, k) == pytest.approx((1 - a ** (k + 1)) / (1 - a))
 
 
 def test_gradient_matches_differences() -> None:
-    rng = np.random.default_rng(3)
-    logits = rng.normal(0.8, 0.7, (5, arrays.MAX_K))
+    logits = np.random.default_rng(3).normal(0.8, 0.7, (5, arrays.MAX_K))
     k = np.array([1.0, 2.0, 5.0, 8.0, 12.0])
     gradient = acc.log_gradient(acc.sigmoid(logits), k)
     for j in range(arrays.MAX_K):
@@ -163,8 +161,7 @@ def estimates_of(ks: tuple[int, ...], **asked: Any) -> list[Estimate]:
     """Of plans with MTP at these k."""
     bare = {name: asked[name] for name in asked if not name.startswith("acceptance")}
     plan = recommend(**bare).candidate
-    facts = bare_facts(Request(**asked))
-    return estimate(facts, [plan.model_copy(update={"k": k}) for k in ks])
+    return estimate(bare_facts(Request(**asked)), [plan.model_copy(update={"k": k}) for k in ks])
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.6, 0.97, 1.0])
@@ -182,8 +179,7 @@ def test_rates_and_length_are_one_fact(rate: float) -> None:
     "told", [{"acceptance_length": 1.0, "acceptance_k": 2}, {"acceptance": (0.0, 0.0)}]
 )
 def test_nothing_accepted_is_nothing_gained(setup: dict[str, Any], told: dict[str, Any]) -> None:
-    advice = recommend(**setup, **told)
-    assert advice.decision == "off"
+    assert recommend(**setup, **told).decision == "off"
     for one in estimates_of((1, 2), **setup, **told):
         assert one.accepted_length.p50 == pytest.approx(1)
         assert one.p_gain < 1e-4

@@ -154,8 +154,7 @@ def test_a_few_steps_in_milliseconds() -> None:
     """Of one request: the parts of a cycle are those of the step without drafts scaled to it."""
     full = points({"concurrency": 1}, {"concurrency": 64, "max_num_seqs": 16})
     made = step_terms.terms(full, load())
-    cycle = made["verify_step_ms"] + made["draft_ms"]
-    assert made["cycle_ms"] == pytest.approx(cycle)
+    assert made["cycle_ms"] == pytest.approx(made["verify_step_ms"] + made["draft_ms"])
     assert made["requests_base"].tolist() == [1.0, 16.0] == made["requests_verify"].tolist()
     assert (made["weights_ms"] + made["launch_ms"] < made["base_step_ms"] * (1 + 1e-9)).all()
     assert (made["cycle_ms"] > made["base_step_ms"]).all() and (made["prefill_ms"] > 1).all()
@@ -274,8 +273,7 @@ def test_only_the_ends_that_are_not_at_hand_are_predicted() -> None:
 def finish(metric: str, **change: object) -> Predicted:
     """A log gain of 0.3 +- 0.2 of one point, finished."""
     full = points({"speedup_metric": metric, **change}).replace(metric=METRICS.index(metric))
-    raw = load().raw(full)._replace(mean=one(0.3), sd=one(0.2))
-    return predict._finish(MODEL, full, full, raw)
+    return predict._finish(MODEL, full, full, load().raw(full)._replace(mean=one(0.3), sd=one(0.2)))
 
 
 @pytest.mark.parametrize("metric", ["output_tok_s", "request_tok_s", "tpot"])
@@ -423,8 +421,7 @@ def test_what_stops_a_table_is_one_sentence(
 ) -> None:
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("model,spec_method\nqwen3.6-27b,mtp\n")
-    same = "--out is the input itself; write to another file."
-    assert refusal(source, source) == same
+    assert refusal(source, source) == "--out is the input itself; write to another file."
     gone = tmp_path / "none.csv"
     assert refusal(gone, target) == f"{gone}: there is no such file"
     for data, problem in (

@@ -50,8 +50,7 @@ def test_a_strangers_pair_moves_by_a_fifth_of_its_miss_at_most() -> None:
 def test_a_pair_without_a_stated_acceptance_moves_nothing() -> None:
     """Its miss may be what was accepted there; that it was measured still counts."""
     assert pull([(HERE, "a", math.nan)]) == (0.0, True, True)
-    both = pull([(HERE, "a", math.nan), (HERE, "b", -0.3)])
-    assert both == pull([(HERE, "b", -0.3)])
+    assert pull([(HERE, "a", math.nan), (HERE, "b", -0.3)]) == pull([(HERE, "b", -0.3)])
 
 
 def test_other_cells_are_left_alone() -> None:
@@ -67,8 +66,7 @@ def closeness_at(places: Floats, asked: Floats) -> Floats:
     n = len(places)
     pairs = np.column_stack([places, np.arange(n), np.zeros((n, 2))])
     none = np.zeros(len(asked))
-    groups = cell_pairs.group_pairs(pairs)
-    return cell_pairs.of_cell(groups, asked, none, none > 0).closeness
+    return cell_pairs.of_cell(cell_pairs.group_pairs(pairs), asked, none, none > 0).closeness
 
 
 def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None:
@@ -76,8 +74,7 @@ def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None
 
     def closeness(*measured: float) -> Floats:
         places = np.array([move(streams=at) for at in measured])
-        asked = np.array([move(streams=at) for at in np.linspace(-3, 6, 37)])
-        return closeness_at(places, asked)
+        return closeness_at(places, np.array([move(streams=at) for at in np.linspace(-3, 6, 37)]))
 
     one, two = closeness(0.0), closeness(0.0, 3.0)
     assert one.max() == two.max() == 1 and (two >= one).all()
@@ -117,8 +114,7 @@ def test_the_nearest_pair_of_an_owner_speaks_for_it() -> None:
 
 
 def test_rows_of_one_owner_are_one_witness() -> None:
-    alone = pull([(HERE, "a", -0.2)] * 6 + [(HERE, "b", 0.2)])
-    assert alone[0] == pytest.approx(0.0, abs=1e-6)
+    assert pull([(HERE, "a", -0.2)] * 6 + [(HERE, "b", 0.2)])[0] == pytest.approx(0.0, abs=1e-6)
 
 
 def evidence(
@@ -178,8 +174,7 @@ def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:
     points = arrays.concat(
         [raw.take(np.array([i])).replace(metric=int(code)) for i, code in enumerate(codes)]
     )
-    full = predict.load().raw(points).full
-    keys = neighbours.cell_keys(points, full)
+    keys = neighbours.cell_keys(points, predict.load().raw(points).full)
     assert len(set(keys[:3].tolist())) == 1
     assert keys[3] != keys[0]
 

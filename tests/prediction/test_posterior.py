@@ -145,8 +145,7 @@ def test_a_drafter_that_may_overflow_costs_its_share_of_the_loss() -> None:
     """
     values = {"mean": 0.5, "sd": 0.4, "below": 0.5, "above": 0.5, "p_gain": 0.9, "basis": 0}
     values |= {"measured_gain": 0.8, "known": False}
-    point = prediction(**values)
-    spilled = switches.with_overflow(point, one(0.25))
+    spilled = switches.with_overflow(prediction(**values), one(0.25))
     assert spilled.mean[0] == pytest.approx(0.325)
     assert spilled.sd[0] == pytest.approx(math.sqrt(0.16 + 0.091875 + 0.018225), abs=1e-3)
     below = NormalDist().cdf((0.5 - 0.7) / math.sqrt(0.16 + 0.091875 + 0.018225))
@@ -156,8 +155,7 @@ def test_a_drafter_that_may_overflow_costs_its_share_of_the_loss() -> None:
 
 def test_trust_falls_with_the_miss_of_the_whole_rig() -> None:
     which = np.array([0, 0, 0, 1, 1, 1, 2])
-    miss = np.array([0.05, -0.05, 0.0, 0.9, 0.8, 1.0, fitting.RIG_SD])
-    trust = fitting.rig_trust(miss, which)
+    trust = fitting.rig_trust(np.array([0.05, -0.05, 0.0, 0.9, 0.8, 1.0, fitting.RIG_SD]), which)
     assert trust[:3] == pytest.approx(1.0)
     assert (trust[3:6] == trust[3]).all() and trust[3] == pytest.approx(1 / (1 + (0.9 / 0.35) ** 2))
     assert trust[6] == pytest.approx(0.5)
@@ -232,8 +230,7 @@ def test_a_certain_state_is_that_state(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_priced_twice_where_no_mechanism_is_uncertain() -> None:
-    row = {**SERIAL, "hardware": "h200"}
-    points, _ = encode_rows.from_rows([row])
+    points, _ = encode_rows.from_rows([{**SERIAL, "hardware": "h200"}])
     _, full = prepare(points)
 
     def never(*_: object) -> None:

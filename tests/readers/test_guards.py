@@ -61,8 +61,7 @@ def test_a_size_that_is_not_set_is_unknown_and_not_one(size: str) -> None:
 
 
 def test_what_lies_beyond_a_bound_is_said() -> None:
-    many = "".join(f"vllm serve m{i} --port 1\n" for i in range(501))
-    read = read_text(many, "a.sh")
+    read = read_text("".join(f"vllm serve m{i} --port 1\n" for i in range(501)), "a.sh")
     assert len(read.launches) == 500 and read.cut_short
     long = read_text(SERVE + "# x\n" * 150_001, "a.sh")
     assert long.launches == () and long.cut_short

@@ -106,8 +106,7 @@ def test_encodings(encoding: str) -> None:
 
 def test_non_ascii_keeps_places_in_shell() -> None:
     text = "# é😀\nM='ü' vllm serve m/Ä --port 1\n"
-    launch = read_text(text, "a.sh").launches[0]
-    flag = launch.flag("--port")
+    flag = read_text(text, "a.sh").launches[0].flag("--port")
     assert (
         flag is not None
         and flag.span is not None
@@ -480,8 +479,7 @@ def test_nix_files_that_repeat_themselves(text: str) -> None:
 
 
 def test_quotes_that_stay_open_behind_a_command() -> None:
-    line = "llama-server -m a\n--x " + '\\"' * 3000 + "\n"
-    assert read_text(line * 30, "a.sh").launches
+    assert read_text(("llama-server -m a\n--x " + '\\"' * 3000 + "\n") * 30, "a.sh").launches
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,7 @@ def test_a_variable_is_what_bash_makes_of_it(line: str) -> None:
 
 
 def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
-    read = read_text("vllm serve m/A --max-num-seqs $N $EXTRA --port 1 ${OPTS}\n")
-    launch = read.launches[0]
+    launch = read_text("vllm serve m/A --max-num-seqs $N $EXTRA --port 1 ${OPTS}\n").launches[0]
     flag = launch.flag("--max-num-seqs")
     assert flag is not None and flag.unresolved and flag.value == "${N}"
     assert values(launch)["--port"] == "1"

@@ -64,21 +64,14 @@ def quadlet(path: Path) -> str:
     return "\n".join(warned) or (made.stderr.strip() or "exit status" if made.returncode else "")
 
 
-def kubernetes(path: Path) -> str:
-    return run([os.environ["KUBERNETES_VALIDATE"], "--strict", path.name], path.parent)
-
-
-def ray(path: Path) -> str:
-    return run([os.environ["RAY_PYTHON"], "-c", _RAY, path.name], path.parent)
-
-
-def bash(path: Path) -> str:
-    return run(["bash", "-n", path.name], path.parent)
+def program(*words: str) -> Callable[[Path], str]:
+    """A program that takes the file's name; one in capitals is named by the environment."""
+    return lambda path: run([*(os.environ.get(w, w) for w in words), path.name], path.parent)
 
 
 TOOLS: dict[str, Callable[[Path], str]] = {
-    "docker-run": bash, "compose": compose, "systemd": systemd, "quadlet": quadlet,
-    "k8s": kubernetes, "ray": ray,
+    "docker-run": program("bash", "-n"), "compose": compose, "systemd": systemd, "quadlet": quadlet,
+    "k8s": program("KUBERNETES_VALIDATE", "--strict"), "ray": program("RAY_PYTHON", "-c", _RAY),
 }  # fmt: skip
 # what each tool must refuse: a check that accepts everything proves nothing
 BROKEN = {

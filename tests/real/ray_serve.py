@@ -86,8 +86,7 @@ def main() -> int:
         wrong = differences(advice, told) if told["state"] == "RUNNING" else [told["message"]]
         bad += bool(wrong)
         print(f"{told['state']}, {told['replicas']} replicas, {case}", *wrong, sep="\n  ")
-    broken = text.replace("max_num_seqs:", "no_such_option:")
-    refused = start(python, path, broken)
+    refused = start(python, path, text.replace("max_num_seqs:", "no_such_option:"))
     if refused["state"] == "RUNNING" or "no_such_option" not in refused["message"]:
         print(f"accepted an option that vLLM does not have: {refused}", file=sys.stderr)
         bad += 1

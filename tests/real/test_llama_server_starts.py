@@ -86,22 +86,14 @@ def run_directly(launch: Launch, server: Path, model: Path, folder: Path) -> Non
     """Start the command line of a launch as a process of this machine, and check it."""
     port, log = free_port(), folder / "server.log"
     forced = ["--spec-synth-rates", ",".join([RATE] * draft_tokens(launch))]
-    arguments = [*on_this_machine(launch, model, port), *QUIET, *forced]
-    with run_server(server, arguments, log):
+    with run_server(server, [*on_this_machine(launch, model, port), *QUIET, *forced], log):
         wait(port, log)
         check(partial(ask, port), launch)
 
 
-def settings(launch: Launch) -> dict[str, str]:
-    """What the tiny model needs beside the emitted words: acceptance, no network or busy wait."""
-    rates = ",".join([RATE] * draft_tokens(launch))
-    return QUIET_SETTINGS | {"LLAMA_ARG_SPEC_SYNTH_RATES": rates}
-
-
 def fill_cache(hub: Path, launch: Launch, model: Path) -> None:
     """The tiny model under the name that the launch downloads."""
-    given = launch.flag("--hf-repo")
-    repository, _, tag = given.value.partition(":")
+    repository, _, tag = launch.flag("--hf-repo").value.partition(":")
     places.cache_model(hub, repository, f"tiny-{tag}.gguf", model)
 
 
@@ -144,7 +136,8 @@ def start_compose(
         for (name, service), launch in zip(services.items(), launches, strict=True):
             port, inside = free_port(), service["ports"][0].rsplit(":", 1)[1]
             drafts = launch.flag("--spec-type") is not None
-            own = settings(drafting) if drafts else QUIET_SETTINGS
+            rates = ",".join([RATE] * draft_tokens(drafting))
+            own = QUIET_SETTINGS | ({"LLAMA_ARG_SPEC_SYNTH_RATES": rates} if drafts else {})
             # neither GPU nor registry here: our image, no reservation, a free port
             lines = ["services:", f"  {name}:", f"    image: {image}", "    deploy: !reset null"]
             lines += [f'    ports: !override ["127.0.0.1:{port}:{inside}"]', "    environment:"]

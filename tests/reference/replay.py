@@ -48,8 +48,7 @@ class _Costs(NamedTuple):
 
     def prompt(self, tokens: float, beside: int) -> float:
         """Seconds that prompt tokens add to a step in which `beside` requests decode."""
-        held = tokens + beside * self.each <= self.graph
-        table = self.held if held else self.prefill
+        table = self.held if tokens + beside * self.each <= self.graph else self.prefill
         return float(np.interp(tokens, self.sizes, table)) if tokens > 0 else 0.0
 
 
@@ -86,8 +85,7 @@ def _draw(
     """(decode steps, output tokens) of each request."""
     rng = np.random.default_rng(_SEED)
     n = min(int(load.requests[0]), MAX_REQUESTS)
-    spread = float(p.output_spread[0])
-    output = np.fmax(load.output[0] * (1 + spread * rng.uniform(-1, 1, n)), 1.0)
+    output = np.fmax(load.output[0] * (1 + float(p.output_spread[0]) * rng.uniform(-1, 1, n)), 1.0)
     mean = np.fmax(output - 1, 0.5) / load.tau[0]
     if not spec:
         return np.fmax(np.round(mean), 1).astype(np.int64), output

@@ -158,8 +158,7 @@ def test_choices_stand_side_by_side() -> None:
     arms = (arm("a", cases.on(), within=WITHIN), arm("b", cases.no_method()),
             arm("c", cases.measure(), within=WITHIN[:1]))  # fmt: skip
     found = Comparison(arms=arms, differences=("a is faster",))
-    rate = Rate(per_hour=3.6, watts=360.0)
-    assert comparison_text(found, rate, PAPER) == TEXTS["compare"]
+    assert comparison_text(found, Rate(per_hour=3.6, watts=360.0), PAPER) == TEXTS["compare"]
 
 
 def test_choices_over_loads_name_which_is_ahead_where() -> None:

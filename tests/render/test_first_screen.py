@@ -118,8 +118,7 @@ def test_measure_first_leans_and_holds_the_command(answers: Answers) -> None:
         screen = "\n".join(first_screen(advice, Paper(80)))
         assert "Likely a gain" in screen or "Likely a loss" in screen, screen
         assert re.search(r"^A/B(, about \d+ min .*)? \(then advisor bench run", screen, re.M)
-        told = screen.replace(" \\\n   ", "")
-        assert advice.measure_with[0] in " ".join(told.split())
+        assert advice.measure_with[0] in " ".join(screen.replace(" \\\n   ", "").split())
 
 
 def test_an_objective_is_the_second_line_and_a_field(answers: Answers) -> None:

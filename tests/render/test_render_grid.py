@@ -114,8 +114,7 @@ def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(form: str) 
         planned = for_ray(advice) if form == "ray" else advice  # Ray takes one release of vLLM
         report = validate(None, text=text, name=FORMS[form].file)
         (launch,) = report.launches
-        server = serving.server(planned)
-        wanted = engines.get(planned.plan.engine).to_plan(server.launch)
+        wanted = engines.get(planned.plan.engine).to_plan(serving.server(planned).launch)
         for field in NOUNS:
             assert getattr(launch.plan, field) == getattr(wanted, field), (
                 f"{label(advice)}: {field}"
@@ -192,8 +191,7 @@ def test_every_form_is_read_back_with_it(form: str) -> None:
 
 
 def test_a_shell_script_writes_and_mounts_it(tmp_path: Path) -> None:
-    text = FORMS["docker-run"].write(answer())
-    before, _, command = text.partition("docker run ")
+    before, _, command = FORMS["docker-run"].write(answer()).partition("docker run ")
     run(before, tmp_path)
     assert json.loads((tmp_path / "adaptive.json").read_text(encoding="utf-8")) == STEPS
     words = shlex.split(command.replace("\\\n", " "))

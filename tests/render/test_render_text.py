@@ -42,8 +42,7 @@ def test_a_k_schedule_is_told_by_batch_size() -> None:
 
 def test_a_long_launch_squeezes_the_words_and_never_the_launch() -> None:
     argv = (*cases.launch().argv, *(f"--extra-option-number-{i}={i}" for i in range(10)))
-    advice = cases.on(launch=LaunchText(argv=argv))
-    lines = first_screen(advice, Paper(80))
+    lines = first_screen(cases.on(launch=LaunchText(argv=argv)), Paper(80))
     assert screen_height(lines, 80) <= SCREEN_LINES
     assert shell_words(
         lines[1 + next(i for i, line in enumerate(lines) if line.startswith("Run ")) :]
@@ -86,8 +85,7 @@ def test_plain_without_color_and_the_same_words_with_it(advice: Advice) -> None:
 
 
 def test_no_text_can_bring_its_own_escapes() -> None:
-    advice = cases.on(reasons=(Reason(text="red \x1b[31m and \u202e reversed"),))
-    text = advice_text(advice)
+    text = advice_text(cases.on(reasons=(Reason(text="red \x1b[31m and \u202e reversed"),)))
     assert ESCAPE not in text and "\u202e" not in text
     assert "\\x1b[31m" in text and "\\u202e" in text
 
@@ -160,8 +158,7 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
     vague = advice.estimate.ttft_ms.model_copy(
         update={"speedup": Interval(p10=0.5, p50=0.95, p90=1.8), "predictable": False}
     )
-    made = cases.on(estimate=advice.estimate.model_copy(update={"ttft_ms": vague}))
-    text = advice_text(made)
+    text = advice_text(cases.on(estimate=advice.estimate.model_copy(update={"ttft_ms": vague})))
     line = next(line for line in text.splitlines() if line.startswith("TTFT"))
     assert line == "TTFT           not predictable        4.0 s"
     assert "\n  TTFT measured here: 2.31x (16 x 2,048 tokens, k=2)\n" in text

@@ -42,8 +42,7 @@ def test_the_verdict_says_how_much_how_sure_and_what_decided(
         speed = Interval(p10=first, p50=first, p90=first)
         made = made.replace(ttft_ms=made.ttft_ms.replace(speedup=speed))
     size = Interval(p10=gain[0], p50=gain[1], p90=gain[2]) if gain else None
-    advice = cases.on(**about, gain=size, estimate=made.replace(**estimate))
-    assert verdict(advice) == text
+    assert verdict(cases.on(**about, gain=size, estimate=made.replace(**estimate))) == text
 
 
 @pytest.mark.parametrize(("asked", "decision", "text"), TEXTS["objective"])
@@ -134,8 +133,7 @@ def test_a_report_tells_place_fix_and_sources(verbose: bool) -> None:
 
 def test_code_hosts_get_the_same_findings() -> None:
     assert report_github(report()) + "\n" == TEXTS["github"]
-    found = report(findings=FOUND[1::-1])
-    (run,) = report_sarif(found)["runs"]
+    (run,) = report_sarif(report(findings=FOUND[1::-1]))["runs"]
     assert run["results"] == TEXTS["sarif"]["results"]
     assert run["invocations"] == TEXTS["sarif"]["invocations"]
     rules = [(one["id"], one.get("helpUri", "")[:8]) for one in run["tool"]["driver"]["rules"]]

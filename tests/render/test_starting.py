@@ -49,8 +49,7 @@ def model(kind: str, folder: Path) -> str:
     if kind == "repository":
         return "Qwen/Qwen3-8B"
     if kind == "GGUF":
-        made = gguf(place, TENSORS, **KEYS)
-        return str(made.rename(place / "qwen3-8b-Q4_K_M.gguf"))
+        return str(gguf(place, TENSORS, **KEYS).rename(place / "qwen3-8b-Q4_K_M.gguf"))
     path = config(place, QWEN3_8B)
     if kind == "relative config.json":
         return os.path.join(".", os.path.relpath(path))
@@ -148,8 +147,7 @@ def test_images_have_their_registry(hardware: str, engine: str, form: str) -> No
     text = FORMS[form].write(advice)
     found = IMAGES.findall(text)
     if form == "docker-run":
-        version = advice.plan.engine_version
-        found = [engines.get(engine).image(version, advice.facts.hardware) or ""]
+        found = [engines.get(engine).image(advice.plan.engine_version, advice.facts.hardware) or ""]
         assert found[0] in text
     assert found and all(map(has_registry, found)), found
 
@@ -164,7 +162,6 @@ def test_no_pasted_command_listens_to_the_network(engine: str) -> None:
     advice = recommend(hardware="h100", engine=engine, what_if=False)
     for launch in (advice.launch, advice.launch_off, advice.launch_on):
         argv = launch.argv
-        host = argv[argv.index("--host") + 1] if "--host" in argv else default
-        assert host == "127.0.0.1"
+        assert (argv[argv.index("--host") + 1] if "--host" in argv else default) == "127.0.0.1"
     for flag in FORMS["flags"].write(advice).splitlines():
         assert not flag.startswith("--host") or flag == "--host 127.0.0.1"

@@ -32,8 +32,7 @@ def test_both_arms_run_what_the_answer_is_about() -> None:
 
 
 def test_two_requests_for_each_in_flight_warm_a_server_up() -> None:
-    few = cases.measure().replace(facts=cases.FACTS.replace(concurrency=3))
-    assert bench_plan(few).warmup == 6
+    assert bench_plan(cases.measure().replace(facts=cases.FACTS.replace(concurrency=3))).warmup == 6
 
 
 def test_the_script_starts_warms_and_measures_each_arm() -> None:

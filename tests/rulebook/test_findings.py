@@ -123,8 +123,7 @@ def has_words(text: str, words: str) -> bool:
 
 def same(token: str, word: str) -> bool:
     if re.fullmatch(r"\d+\.\d+|\d+(,\d{3})+", word) and re.fullmatch(r"[\d.,]+", token):
-        numbers = (float(text.replace(",", "")) for text in (token, word))
-        return math.isclose(*numbers, rel_tol=SAME)
+        return math.isclose(*(float(text.replace(",", "")) for text in (token, word)), rel_tol=SAME)
     return token == word
 
 

@@ -15,14 +15,6 @@ from advisor.rules.sd2.sglang_scheduler import on_rocm
 from advisor.rules.sd3.shares import together
 from tests.rulecases import launch_case as case_of
 
-
-def pair(one: str, other: str, name: str = "a.sh") -> bool:
-    """Whether two launches of one script can run at once on one device."""
-    first, second = read_text(f"{one}\n{other}\n", name).launches
-    assert together(first, second) == together(second, first)
-    return together(first, second)
-
-
 A, B = "vllm serve a --port 1", "vllm serve b --port 2"
 
 
@@ -40,7 +32,8 @@ A, B = "vllm serve a --port 1", "vllm serve b --port 2"
     ],
 )
 def test_two_servers_on_one_device(one: str, other: str, shared: bool) -> None:
-    assert pair(one, other) is shared
+    first, second = read_text(f"{one}\n{other}\n", "a.sh").launches
+    assert together(first, second) is together(second, first) is shared
 
 
 @pytest.mark.parametrize(
@@ -174,8 +167,7 @@ def test_the_release_of_a_question() -> None:
 
     def question(engine: str, version: str | None, text: str | None) -> Any:
         request = Request(hardware="gb10", engine_version=text)
-        facts = Facts(engine=engine, engine_version=version, request=request)
-        return releases.asked_release(facts)
+        return releases.asked_release(Facts(engine=engine, engine_version=version, request=request))
 
     assert question("vllm", "0.25.1", None) == (0, 25, 1)
     assert question("llama-server", newest, None) == releases.build_order(newest)
@@ -214,7 +206,6 @@ def test_a_pool_that_is_told_replaces_what_the_share_leaves() -> None:
     size = 2 << 30
     told_size = policy.bill(case_of(f"{SERVE} --kv-cache-memory-bytes {size}\n", hw="h100"))
     assert plain is not None and told_size is not None and told_size.kv_gib == 2.0
-    assert plain.kv_tokens and plain.kv_gib and told_size.kv_tokens
     assert math.isclose(told_size.kv_tokens / plain.kv_tokens, 2.0 / plain.kv_gib, rel_tol=1e-3)
 
 
@@ -277,8 +268,7 @@ ROWS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("row", "fits"), ROWS)
 def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> None:
-    case = case_of(f"{SERVE}\n", hw="gb10", concurrency=7, ctx=2048)
-    assert policy.matches(row, case) is fits
+    assert policy.matches(row, case_of(f"{SERVE}\n", hw="gb10", concurrency=7, ctx=2048)) is fits
     nothing = case_of("vllm serve unknown-model\n")
     assert policy.matches(row, nothing) is (row in ({}, {"engine": ["vllm"]}))
 
@@ -304,7 +294,6 @@ def test_a_place_that_another_engine_shares_is_not_safe() -> None:
     shared, alone = case_of(SHARED), case_of("vllm serve m --max-num-seqs 4\n")
     for case, safe in ((shared, False), (alone, True)):
         found = case.launch.flag("--max-num-seqs")
-        assert found is not None
         made = fixes.set_fix(case, found, "8", "w", safe=True)
         assert made.edits and made.safe is safe and made.text == "w"
         assert not fixes.set_fix(case, found, "8", "w").safe

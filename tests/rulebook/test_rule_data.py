@@ -51,5 +51,4 @@ def test_rules_name_only_data_that_exist() -> None:
         if table in tables
     }
     assert len(asked) > 40, "the patterns no longer find how rules read their data"
-    missing = [a for a in asked if a[1] not in tables[a[0]]]
-    assert missing == []
+    assert [a for a in asked if a[1] not in tables[a[0]]] == []

@@ -73,8 +73,7 @@ def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path)
     assert not worse(before, after)
     was, now = ([one.launch for one in report.launches] for report in (before, after))
     assert [(one.engine, one.model) for one in now] == [(one.engine, one.model) for one in was]
-    again = apply_rounds(after.reads[0].source, after, judge, unsafe)
-    assert not fixes.write(again)
+    assert not fixes.write(apply_rounds(after.reads[0].source, after, judge, unsafe))
     old, new = (text.splitlines() for text in (before.reads[0].source.text, change.text))
     assert [one.strip() for one in new if one.strip().startswith("#")] == [
         one.strip() for one in old if one.strip().startswith("#")
@@ -96,8 +95,7 @@ def test_a_fix_that_makes_things_worse_is_not_made() -> None:
         )
         for code, edit in (("SD101", breaks), ("SD102", works))
     )
-    report = validate(text=text)._replace(findings=findings)
-    change = apply_rounds(source, report, judge)
+    change = apply_rounds(source, validate(text=text)._replace(findings=findings), judge)
     assert change.text == text.replace("4", "8")
     assert [one.code for one in change.applied] == ["SD102"]
 
@@ -105,8 +103,7 @@ def test_a_fix_that_makes_things_worse_is_not_made() -> None:
 def test_places_that_cannot_be_edited_are_left() -> None:
     text = "vllm serve m/A --port ${P:-1} --dtype auto\n"
     start = text.index("--port")
-    edit = Edit(file="-", start=start, end=text.index("1}") + 1, text="")
-    gone = fixes.shape_edit(text, edit)
+    gone = fixes.shape_edit(text, Edit(file="-", start=start, end=text.index("1}") + 1, text=""))
     assert gone is not None and fixes.apply(text, [gone]) == "vllm serve m/A --dtype auto\n"
     inner = "vllm serve m/A --port ${P:-${Q:-1}}\n"
     start = inner.index("--port")

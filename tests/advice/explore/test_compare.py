@@ -46,8 +46,7 @@ def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -
         assert (arm.advice.decision, arm.advice.plan) == (alone.decision, alone.plan)
         assert arm.advice.estimate == alone.estimate
     assert found.differences
-    text = comparison_text(found, Rate())
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, comparison_text(found, Rate()).splitlines())) <= 80
 
 
 @pytest.mark.parametrize("goal", ["throughput", "tpot", "balanced", "ttft"])

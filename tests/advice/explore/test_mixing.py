@@ -50,8 +50,7 @@ def formula(hardware: str, model: str, classes: list[tuple[int, int, int]]) -> l
     for _, prompt, output in classes:
         for load, into in ((total, alone), (1, single)):
             facts = facts_of(hardware, model, load, prompt, output)
-            plan = plan_of(facts)
-            into.append(times(judge.estimate_plans(facts, [plan])[0], "baseline"))
+            into.append(times(judge.estimate_plans(facts, [plan_of(facts)])[0], "baseline"))
     shares = [clients / total for clients, _, _ in classes]
     return together(alone, single, shares, [output for _, _, output in classes])
 

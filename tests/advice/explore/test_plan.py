@@ -110,8 +110,7 @@ def test_commands_of_the_page_run(
 
 
 def test_the_mix_of_the_page_is_one() -> None:
-    text = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)[0]
-    made = plan_mix(read_mix(text))
+    made = plan_mix(read_mix(re.findall(r"```yaml\n(.*?)```", PAGE, re.S)[0]))
     told = json.loads(json.dumps(mix_plan_json(made), allow_nan=False))
     jsonschema.Draft202012Validator(named_schema("plan")).validate(told)
     for one in (one for one in made.layouts if one.refusal is None):
@@ -144,8 +143,7 @@ CALLS = {
     [one for name, calls in CALLS.items() for one in spread([(name, w) for w in calls], 9)],
 )
 def test_output_is_as_its_schema(name: str, words: list[str]) -> None:
-    command = "recommend" if name == "policy" else name
-    ran = run(command, *words, "--format", "json")
+    ran = run("recommend" if name == "policy" else name, *words, "--format", "json")
     assert ran.code == 0, ran.err
     schema = named_schema(name)
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -66,8 +66,7 @@ def test_every_launch_passes_validate_with_no_findings(spark: MixPlan, two_gpus:
 def test_both_servers_have_ports_and_gpus_of_their_own(two_gpus: MixPlan) -> None:
     services = yaml.safe_load(plan_compose(with_layout(two_gpus, "gpus")))["services"]
     assert list(services) == ["vllm-chat", "vllm-docs", "router"]
-    router = services.pop("router")
-    assert set(router["depends_on"]) == set(services)
+    assert set(services.pop("router")["depends_on"]) == set(services)
     ports = {service["ports"][0] for service in services.values()}
     assert ports == {"127.0.0.1:8000:8000", "127.0.0.1:8001:8001"}
     devices = [
@@ -83,8 +82,7 @@ class Paced(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        asked = json.loads(self.rfile.read(length) or b"{}")
+        asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")

@@ -35,8 +35,7 @@ def questions(count: int, seed: int = 7) -> list[Request]:
         concurrency, ctx = draw.choice(LOADS)
         asked = {"hardware": name, "gpus": gpus, "interconnect": link, "ctx_tokens": ctx}
         asked |= {"concurrency": concurrency, "model": draw.choice(MODELS)}
-        goal = draw.choice(("balanced", "throughput", "tpot", "ttft"))
-        made.append(Request(**asked, goal=goal))
+        made.append(Request(**asked, goal=draw.choice(("balanced", "throughput", "tpot", "ttft"))))
     return made
 
 
@@ -132,18 +131,15 @@ def test_series_holds_for_any_ends() -> None:
         assert made == sorted(set(made))
 
 
-SWEPT: list[dict[str, Any]] = [
-    {"hardware": "gb10"},
-    {"hardware": "h200", "model": "qwen3.6-27b"},
-    {"hardware": "rtx5090", "model": "qwen3.8-27b", "engine": "llama-server"},
-    {"hardware": "h100", "goal": "tpot"},
-    {"hardware": "mi300x", "goal": "ttft"},
-]
-
-
 def test_sentences_and_table_name_the_same_k() -> None:
     throughout = higher = unpredictable = 0
-    for asked in SWEPT:
+    for asked in [
+        {"hardware": "gb10"},
+        {"hardware": "h200", "model": "qwen3.6-27b"},
+        {"hardware": "rtx5090", "model": "qwen3.8-27b", "engine": "llama-server"},
+        {"hardware": "h100", "goal": "tpot"},
+        {"hardware": "mi300x", "goal": "ttft"},
+    ]:
         found = sweep(Request(**asked), {"concurrency": [1, 4, 16, 32, 96], "k": range(6)})
         text = " ".join(sweep_text(found).split())
         if (same := re.search(r"k=(\d+) is best at every load", text)) is not None:

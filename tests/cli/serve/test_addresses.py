@@ -43,11 +43,6 @@ VALUES: dict[str, list[str]] = {
 }  # fmt: skip
 
 
-def question(chance: random.Random) -> dict[str, str]:
-    names = chance.sample([name for name in VALUES if name != "hw"], chance.randint(1, 6))
-    return {name: chance.choice(VALUES[name]) for name in ("hw", *names)}
-
-
 def argv(asked: dict[str, str]) -> list[str]:
     words = []
     for name, value in asked.items():
@@ -70,7 +65,8 @@ def texts(found: str, ident: str) -> str:
 def test_an_address_reloads_to_the_answer_of_the_command_line(page: TestClient, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(10):
-        asked = question(chance)
+        names = chance.sample([name for name in VALUES if name != "hw"], chance.randint(1, 6))
+        asked = {name: chance.choice(VALUES[name]) for name in ("hw", *names)}
         ran = run("recommend", *argv(asked), "--format", "json")
         address = urlencode(asked)
         got, shown = page.get(f"/api/recommend?{address}"), page.get(f"/?{address}")
@@ -84,8 +80,7 @@ def test_an_address_reloads_to_the_answer_of_the_command_line(page: TestClient, 
         assert launch_words(texts(shown.text, "launch-text")) == launch_words(
             answer["launch"]["text"]
         ), asked
-        again = texts(shown.text, "command-text")
-        assert again.startswith("advisor recommend --hw")
+        assert texts(shown.text, "command-text").startswith("advisor recommend --hw")
         word = {"on": "Turn", "off": "Leave", "measure": "Measure first"}[answer["decision"]]
         assert re.search(rf"<h1>{word}", shown.text), asked
 

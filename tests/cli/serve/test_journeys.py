@@ -268,8 +268,7 @@ def test_13_by_keyboard_alone(visit: Visit) -> None:
 def test_14_the_figures_behind_the_curve(visit: Visit) -> None:
     page = visit.open(SPARK)
     slider = page.get_by_label("Values at")  # by keyboard and by touch, not by mouse alone
-    before = page.locator(".read output").inner_text()
-    assert before.startswith("16 requests: on, k = 2; k = 1 ")
+    assert page.locator(".read output").inner_text().startswith("16 requests: on, k = 2; k = 1 ")
     slider.press("ArrowRight")
     assert page.locator(".read output").inner_text().startswith("24 requests: ")
     page.get_by_text("The figures").click()
@@ -301,8 +300,7 @@ def test_16_without_a_script(world: tuple[Browser, str]) -> None:
         page.get_by_role("button", name="Check").click()
         page.locator("#found-h").wait_for()
         page = visit.open("/results")
-        one = FILES / "vllm-serve-off.json"
-        page.get_by_label("Without speculation").set_input_files(one)
+        page.get_by_label("Without speculation").set_input_files(FILES / "vllm-serve-off.json")
         page.get_by_role("button", name="Read").click()
         page.locator("#runs-h").wait_for()
         assert not visit.strangers
@@ -315,8 +313,7 @@ def test_17_dark(world: tuple[Browser, str]) -> None:
             ("check", f"/check?text={BAD}"),
             ("rule", "/rules/SD201"),
         ):
-            page = visit.open(path)
-            light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            light = visit.open(path).evaluate("getComputedStyle(document.body).backgroundColor")
             assert light == "rgb(16, 20, 26)"
             visit.check(f"17-dark-{name}")
 

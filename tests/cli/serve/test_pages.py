@@ -24,8 +24,7 @@ FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
 
 
 def test_the_start_offers_examples_that_are_answered(page: TestClient) -> None:
-    text = page.get("/").text
-    links = re.findall(r'<li><a href="(/\?[^"]+)"', text)
+    links = re.findall(r'<li><a href="(/\?[^"]+)"', page.get("/").text)
     assert len(links) >= 5
     for link in links:
         got = page.get(link.replace("&amp;", "&"))
@@ -48,8 +47,7 @@ def test_the_parts_are_the_same_answer_as_the_page(page: TestClient) -> None:
     ["hw=gb10&concurrency=16", "hw=rtx3090&gpus=2&model=qwen3.6-27b", "hw=gb10&model=llama-3.1-8b"],
 )
 def test_the_drawings_parse_and_say_what_they_show(page: TestClient, query: str) -> None:
-    text = page.get(f"/part/curve?{query}").text
-    drawings = re.findall(r"<svg.*?</svg>", text, re.S)
+    drawings = re.findall(r"<svg.*?</svg>", page.get(f"/part/curve?{query}").text, re.S)
     assert len(drawings) == 2
     for drawing in drawings:
         root = ElementTree.fromstring(drawing)
@@ -85,8 +83,7 @@ def test_the_curve_has_the_numbers_of_the_sweep(page: TestClient) -> None:
 
 def test_one_curve_serves_every_load(page: TestClient) -> None:
     one = answers.curve(question_from({"hw": "gb10", "concurrency": 3}))
-    other = answers.curve(question_from({"hw": "gb10", "concurrency": 7}))
-    assert one is other
+    assert one is answers.curve(question_from({"hw": "gb10", "concurrency": 7}))
     assert curve_view(one, 7)["drawings"][0]["here"] != curve_view(one, 3)["drawings"][0]["here"]
 
 
@@ -115,8 +112,7 @@ def test_a_pasted_configuration_is_judged_as_the_command_line_judges_it(
 
 def test_a_sheet_works_without_a_script_and_from_an_address(page: TestClient) -> None:
     by_post = page.post("/check", data={"text": LLAMA, "name": "start.sh"}).text
-    by_address = page.get("/check", params={"text": LLAMA, "name": "start.sh"}).text
-    for text in (by_post, by_address):
+    for text in (by_post, page.get("/check", params={"text": LLAMA, "name": "start.sh"}).text):
         assert "SD102" in text and "--draft-max 8\n</textarea>" in text
     assert page.get("/check?text=hello").status_code == 400
 
@@ -135,16 +131,14 @@ def test_a_secret_is_not_shown_and_not_kept(page: TestClient) -> None:
 def pair() -> tuple[Path, Path]:
     found = sorted(path for path in FILES.rglob("*") if path.is_file())
     off = next(path for path in found if "off" in path.name and path.suffix == ".json")
-    on = next(path for path in found if path.name == off.name.replace("off", "on"))
-    return off, on
+    return off, next(path for path in found if path.name == off.name.replace("off", "on"))
 
 
 def test_benchmark_files_are_read_as_the_command_line_reads_them(page: TestClient) -> None:
     read = 0
     for path in sorted(FILES.rglob("*.json"))[:12]:
         ran = run("results", str(path), "--format", "json")
-        sent = [("files", (path.name, path.read_bytes()))]
-        got = page.post("/api/results", files=sent)
+        got = page.post("/api/results", files=[("files", (path.name, path.read_bytes()))])
         if ran.code:
             assert got.status_code == 409 and got.json()["error"] in ran.err
             continue

@@ -95,8 +95,7 @@ class Hand:
         target.wait_for()
         place = target.bounding_box()
         assert place, target
-        high = WIDTHS[self.visit.width][1]
-        down = place["y"] + min(place["height"], most) - high
+        down = place["y"] + min(place["height"], most) - WIDTHS[self.visit.width][1]
         by = down if down > 0 else min(place["y"], 0)
         self.page.evaluate("by => scrollBy({top: by, behavior: 'instant'})", by)
         self.scroll += round(abs(by))

@@ -149,8 +149,7 @@ def test_the_answers_are_those_of_the_command_line() -> None:
     got = ask("sweep", hw="gb10", vary=["concurrency=1,8"], full=True).structured_content
     ran = run("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--format", "json")
     assert got == json.loads(ran.out)
-    said = ask("explain", code="SD102").content[0].text
-    assert said == run("explain", "SD102").out.rstrip("\n")
+    assert ask("explain", code="SD102").content[0].text == run("explain", "SD102").out.rstrip("\n")
 
 
 def test_runs_are_remembered_as_the_command_line_remembers_them(tmp_path: Path) -> None:
@@ -203,8 +202,7 @@ def test_a_long_list_is_cut_with_a_sentence() -> None:
     assert re.search(r"\.\.\. \d+ more lines", got.content[0].text)
     told = got.structured_content
     assert len(told["rows"]) == 24 and "more: ask" in told["rows_left_out"]
-    whole = ask("list_names", kind="hardware", full=True)
-    assert len(whole.structured_content["rows"]) > 100
+    assert len(ask("list_names", kind="hardware", full=True).structured_content["rows"]) > 100
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         pace = self.pace
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length) or b"{}")
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         if self._is_locked():
             return self._json({"error": "Unauthorized"}, 401)
         with pace.lock:

@@ -30,8 +30,7 @@ def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRu
 
 
 def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
-    about = {"acceptance": Acceptance(length=length), "k": 2} | more
-    return run(**about)  # type: ignore[arg-type]
+    return run(**{"acceptance": Acceptance(length=length), "k": 2} | more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("width", [40, 60, 74, 100])
@@ -174,8 +173,7 @@ def test_shuffled_arms_show_no_difference_nine_times_in_ten(repeats: int) -> Non
         off, on = (
             [run(200 * dice.lognormvariate(0, scatter)) for _ in range(repeats)] for _ in range(2)
         )
-        made = arms.gain(off, on, "output_tok_s")
-        calm += made.verdict == "no difference"
+        calm += arms.gain(off, on, "output_tok_s").verdict == "no difference"
     assert calm / 400 >= 0.9
 
 
@@ -230,8 +228,7 @@ def test_the_launch_that_ran_gives_engine_model_and_k(tmp_path: Path) -> None:
 
 def test_rates_by_position_become_rates_of_those_that_got_there() -> None:
     """Of ten drafts eight keep the first token, six the second, three the third: 8/10, 6/8, 3/6."""
-    made = Acceptance(by_position=(0.8, 0.6, 0.3))
-    fields = acceptance_fields([run(acceptance=made, k=3)], 3)
+    fields = acceptance_fields([run(acceptance=Acceptance(by_position=(0.8, 0.6, 0.3)), k=3)], 3)
     assert fields["acceptance"] == pytest.approx((0.8, 0.75, 0.5))
     assert fields["acceptance_length"] is None
     for length, possible in ((3.0, True), (3.01, False)):  # of two drafts and one more

@@ -231,8 +231,7 @@ def test_the_set_is_fixed_and_each_task_is_right_for_its_own_answer() -> None:
 def test_a_damaged_check_is_one_sentence(tmp_path: Path) -> None:
     ab(tmp_path, rightly, rightly)
     (tmp_path / "quality-on.json").write_text('{"passes": [[], []]}' + "x")
-    said = run("receipt", str(tmp_path)).err
-    assert "run again with --check-quality" in said
+    assert "run again with --check-quality" in run("receipt", str(tmp_path)).err
 
 
 def test_differences_are_weighed_against_the_noise_of_both() -> None:

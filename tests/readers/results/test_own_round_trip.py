@@ -192,8 +192,7 @@ def test_what_a_run_does_not_state_is_the_questions_and_what_it_states_its_own(f
     value = ((1, 8, 2),) if field == "k_schedule" else OTHERWISE[field]
     gpus = value if field in ("tp", "pp", "dp") else 1
     there = facts.model_copy(update={"gpus": gpus})
-    asked_with = question.model_copy(update={field: value})
-    unstated = as_case(case_of(gpus=gpus), there, asked_with)[1]
+    unstated = as_case(case_of(gpus=gpus), there, question.model_copy(update={field: value}))[1]
     own_k = field == "k_schedule"  # belongs to the k that ran
     assert getattr(unstated, field) == (() if own_k else value)
     stated = as_case(case_of(gpus=gpus, plan=((field, value),)), facts, question)[1]

@@ -159,8 +159,7 @@ def test_what_the_start_of_the_engine_says_is_read_without_its_release() -> None
      ("draft-mtp-adaptive", "mtp"), ("ngram-mod", "ngram"), ("mtp", "mtp")],
 )  # fmt: skip
 def test_the_statistics_name_the_method(kind: str, method: str) -> None:
-    line = STATISTICS.splitlines()[1].replace("draft-mtp", kind)
-    assert read(line)[0].method == method
+    assert read(STATISTICS.splitlines()[1].replace("draft-mtp", kind))[0].method == method
     both = STATISTICS.replace("draft-mtp", kind)
     assert read(both)[0].method == method, "lookups beside it are no method of their own"
 

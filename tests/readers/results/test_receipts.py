@@ -133,8 +133,7 @@ class Page(HTMLParser):
 def test_the_page_stands_alone_and_nothing_in_it_runs(folder: Path) -> None:
     data = json.loads(only(folder).read_text())
     data["runs"][0]["engine_version"] = "<script>alert(1)</script>\x1b[31m"
-    page = receipts.read(edit(only(folder), runs=data["runs"]))
-    text = receipt_html(page)
+    text = receipt_html(receipts.read(edit(only(folder), runs=data["runs"])))
     seen = Page(text)
     assert not seen.links and not seen.tags & {"script", "link", "img", "iframe"}
     assert "\x1b" not in text and "url(" not in text and "@import" not in text
@@ -200,8 +199,7 @@ def test_the_same_run_twice_counts_once(folder: Path) -> None:
 
 
 def test_two_sets_of_runs_are_one_too_many(folder: Path) -> None:
-    said = error_of("recommend", "--receipts", str(folder), "--machine", "m")
-    assert "give one of them" in said
+    assert "give one of them" in error_of("recommend", "--receipts", str(folder), "--machine", "m")
 
 
 @pytest.mark.parametrize("count", [0, 1001])
@@ -243,8 +241,7 @@ def test_a_public_table_becomes_receipts_with_what_is_unknown_marked(tmp_path: P
     assert data["off"][0]["ttft_ms"] is data["runs"][0]["engine_version"] is None
     assert "alice" not in first.text()
     words = ("--hw", "3090", "--receipts", str(tmp_path / "team"), *setting, "--format", "json")
-    answer = json.loads(ask("recommend", *words))
-    assert "2 own runs" in answer["reasons"][0]["text"]
+    assert "2 own runs" in json.loads(ask("recommend", *words))["reasons"][0]["text"]
 
 
 def atlas(path: Path, tpot: float, args: dict[str, Any], engine: str = "vllm") -> str:
