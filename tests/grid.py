@@ -68,9 +68,7 @@ def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
 def advices(
     part: int = 0, parts: int = 1, size: int = SIZE
 ) -> tuple[tuple[Request, Advice | AdvisorError], ...]:
-    """Every `parts`-th request with its advice, or the one-sentence refusal (does not fit, no path
-    on this engine ...).
-    """
+    """Every `parts`-th request with its advice, or the one-sentence refusal."""
     found: list[tuple[Request, Advice | AdvisorError]] = []
     for request in [*requests(size)][part::parts]:
         try:  # what would change the answer asks a dozen other questions for each

@@ -109,9 +109,7 @@ def yaml_cases() -> Iterator[RuleCase]:
 
 
 def judge(case: RuleCase) -> Iterator[Case]:
-    """Every launch of the text as `validate` judges it, with what only a Request can tell added to
-    the facts.
-    """
+    """Each launch as `validate` judges it, with what only a Request can tell in the facts."""
     given = Given(**{key: value for key, value in case.given.items() if key in Given._fields})
     launches = read_text(case.text, version=given.engine_version).launches
     if "ours" in case.given:  # as if `recommend` had written it

@@ -82,9 +82,7 @@ def _command(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
 
 
 def update(folder: Path) -> None:
-    """Rewrite what one folder expects. Raises SystemExit when its commands end otherwise than they
-    should.
-    """
+    """Rewrite what one folder expects. Raises SystemExit where a command ends otherwise."""
     outcome = run(folder)
     wanted = expected_exit(folder)
     if outcome.code != wanted or "Traceback" in outcome.errors:

@@ -19,9 +19,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("asked", "row"), ROWS, ids=[asked for asked, _ in ROWS])
-def test_an_answer_has_what_a_source_or_a_past_mistake_settles(
-    asked: str, row: dict[str, Any]
-) -> None:
+def test_an_answer_has_what_a_source_or_mistake_settles(asked: str, row: dict[str, Any]) -> None:
     assert {*row} <= {"asked", "is", "launch", "lacks", "said", "unsaid", "refused"}
     if "refused" in row:
         with pytest.raises(AdvisorError, match=row["refused"]):

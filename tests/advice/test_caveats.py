@@ -114,9 +114,7 @@ def test_heads_that_are_not_known_are_split_by_powers_of_two() -> None:
         ("llama-3.3-70b", "roce", 2),
     ],
 )
-def test_linked_machines_are_joined_only_where_that_is_faster_by_the_estimate(
-    model: str, link: str, tp: int
-) -> None:
+def test_linked_machines_are_joined_where_that_is_faster(model: str, link: str, tp: int) -> None:
     made = recommend(hardware="gb10", gpus=2, interconnect=link, model=model)
     assert made.plan.tp == tp
     speeds = placement.speeds(made.facts, propose.splits(made.facts))
@@ -160,9 +158,7 @@ def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
     ("engine", "ranks"), [("vllm", (8, 2)), ("vllm@0.29.0", (16, 1)), ("sglang", (16, 1))]
 )
 def test_sixteen_of_eight_a_machine_are_two_machines(engine: str, ranks: tuple[int, int]) -> None:
-    """A machine holds eight H100: --tensor-parallel-size 16 cannot start on one. Each holds half of
-    the layers where the release drafts so (vLLM 0.30 on).
-    """
+    """A machine holds eight H100; each holds half of the layers from vLLM 0.30 on."""
     name, _, version = engine.partition("@")
     asked = {"hardware": "h100", "gpus": 16, "model": "deepseek-v3.1", "engine": name}
     made = recommend(**asked, engine_version=version or None)

@@ -128,9 +128,7 @@ def test_the_k_of_a_published_sweep_goes_before_the_estimates() -> None:
 
 
 def test_a_sure_gain_goes_before_a_larger_one_that_is_not_sure() -> None:
-    """The answer is the best that any plan's own posterior gives, so it does not jump where another
-    k becomes the one of least regret.
-    """
+    """The best of any plan's posterior, so that no other k of least regret makes it jump."""
     large = at(3, gain=1.6, p_gain=ON - 0.01)
     assert verdict(large) == ("measure", 3, "unsure")
     assert verdict(at(1, gain=1.2, p_gain=ON), large) == ("on", 1, "estimate")
@@ -145,9 +143,7 @@ def test_off_needs_every_plan_to_be_off() -> None:
 
 
 def test_the_limit_of_one_plan_says_nothing_of_another() -> None:
-    """With more draft tokens fewer requests run, so a limit that k = 5 meets may not be one of
-    k = 2 (a B200 at 512 requests kept to k = 1 so).
-    """
+    """More draft tokens let fewer requests run (a B200 at 512 requests kept to k = 1 so)."""
     far = at(5, finding(effect="k_max", k_max=1), gain=1.1)
     assert allowed_candidates([OFF, at(1), at(2), far]) == [1, 2]
     assert verdict(at(1, gain=1.1), at(2, gain=1.5), far)[:2] == ("on", 2)

@@ -175,9 +175,7 @@ def test_what_the_seed_measured_lies_in_the_middle_of_the_readmes_answer() -> No
 
 
 def test_the_median_is_near_what_was_measured() -> None:
-    """Medians within 15 %, as many as were reached: without the acceptance that the source gives,
-    and with it.
-    """
+    """Within 15 %, as many as were reached: without and with the source's acceptance."""
     without, told = (
         sum(is_near(ratio, interval) for *_, ratio, interval in measured_points(stated))
         for stated in (False, True)

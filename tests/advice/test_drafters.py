@@ -278,9 +278,7 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
          "another --method than mtp"),
     ],
 )  # fmt: skip
-def test_without_one_the_answer_says_what_would_change_it(
-    asked: dict[str, Any], reason: str, change: str
-) -> None:
+def test_without_a_drafter_it_says_why(asked: dict[str, Any], reason: str, change: str) -> None:
     advice = recommend(**asked)
     assert advice.decision == "off" and advice.candidate is None and advice.plan.method == "none"
     assert reason in advice.reasons[0].text and any(change in line for line in advice.would_change)
@@ -320,9 +318,7 @@ CASES = [
     ids=[f"{d.repository}-{e}" for _, e, d in CASES],
 )
 def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Drafter) -> None:
-    """Whatever release of the engine: what is proposed is read back as meant, and validate has
-    neither error nor warning.
-    """
+    """Of any release it is read back as meant, and validate has neither error nor warning."""
     gpus, hardware = (8, "b300") if ident.startswith("kimi") or ident in LARGE else (2, "h200")
     quant = knowledge.quant_from_text(drafter.target)
     for version in releases(engine, drafter.engines[engine]):

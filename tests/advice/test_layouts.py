@@ -160,10 +160,8 @@ def test_a_token_passes_the_layers_of_one_card_after_another(
 
 
 def test_split_by_tensor_reads_with_all_cards() -> None:
-    facts = bare_facts(
-        Request(hardware="rtx4090", model="qwen3.8-27b", quant="q4_k_s", engine="llama-server",
-                gpus=2)
-    )  # fmt: skip
+    asked = {"hardware": "rtx4090", "model": "qwen3.8-27b", "quant": "q4_k_s", "gpus": 2}
+    facts = bare_facts(Request(**asked, engine="llama-server"))
     layer = Plan(engine="llama-server", model="x.gguf", method="mtp", k=2, tp=2)
     tensor = layer.model_copy(update={"extra": (("--split-mode", "tensor"),)})
     one, both = estimate(facts, [layer, tensor])
@@ -352,9 +350,7 @@ def test_layouts_that_an_engine_refuses_are_not_written(asked: dict[str, Any], w
         ("sglang", "0.5.23", "eagle3", False),
     ],
 )
-def test_drafts_beside_stages_are_those_of_the_release(
-    engine: str, release: str, method: Any, runs: bool
-) -> None:
+def test_stages_draft_by_release(engine: str, release: str, method: Any, runs: bool) -> None:
     asked = ON_EIGHT | {"engine": engine, "engine_version": release}
     for pp, able in ((1, True), (2, runs)):
         facts = bare_facts(Request.model_validate(asked | {"pp": pp}))

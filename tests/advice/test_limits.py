@@ -60,9 +60,7 @@ def test_a_limit_of_requests_does_not_choose_the_engine() -> None:
         ({"hardware": "l40s", "concurrency": 16}, "the recurrent states bind, not the KV cache"),
     ],
 )
-def test_the_bill_counts_reservations_and_says_what_binds(
-    asked: dict[str, Any], binds: str
-) -> None:
+def test_a_bill_counts_reservations_and_says_what_binds(asked: dict[str, Any], binds: str) -> None:
     """5 requests of 2,560 tokens beside room for 132,955 were 5 slots of 16,384."""
     made = recommend(**asked, what_if=False)
     bill, text = made.estimate.memory, " ".join(advice_text(made, explain=True).split())
@@ -98,9 +96,7 @@ def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) 
         ("rtx4090", "nemotron-3-super-120b-a12b", "llama-server", None),  # experts leave the card
     ],
 )
-def test_four_slots_are_elsewhere(
-    hardware: str, model: str, engine: str, cache: str | None
-) -> None:
+def test_four_slots_elsewhere(hardware: str, model: str, engine: str, cache: str | None) -> None:
     """In another engine, with an 8-bit cache, or more experts in system memory; each arm."""
     advice = recommend(hardware=hardware, model=model, what_if=False)
     assert (advice.plan.engine, advice.plan.kv_cache_dtype) == (engine, cache)

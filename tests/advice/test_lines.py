@@ -204,12 +204,8 @@ def test_quicker_tokens_do_not_turn_on_what_whole_answers_lose(asked: dict[str, 
 
 
 @pytest.mark.parametrize(("hardware", "concurrency"), [("h100", 1024), ("mi300x", 2048)])
-def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
-    hardware: str, concurrency: int
-) -> None:
-    """Both runs have as many requests at once, in the answer, its launches and a sweep; what runs
-    where nothing drafts has no limit.
-    """
+def test_what_a_limit_of_requests_gives_is_no_draft_gain(hardware: str, concurrency: int) -> None:
+    """As many requests in the answer, launches and a sweep; without drafts no limit."""
     asked = {"hardware": hardware, "model": "qwen3.6-35b-a3b", "goal": "tpot"}
     made = recommend(**asked, concurrency=concurrency, what_if=False)
     terms = made.estimate.terms

@@ -120,9 +120,7 @@ def test_the_gpus_of_a_machine_can_be_said(each: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "link"), [("h100-sxm", "roce"), ("rtx3090", "ethernet")])
-def test_a_link_between_machines_that_nobody_states_is_the_usual_network(
-    name: str, link: str
-) -> None:
+def test_an_unstated_link_between_machines_is_the_usual_network(name: str, link: str) -> None:
     """Tensor parallelism over it waits twice in every layer: two servers are faster."""
     asked = Request(
         hardware=name, gpus=2, gpus_per_machine=1, model="qwen3.6-27b", engine="vllm", concurrency=8

@@ -27,7 +27,8 @@ def draw(seed: int) -> Iterator[Request]:
         (name, gpus, link), (clients, tokens) = dice.choice(HARDWARE), dice.choice(LOADS)
         asked = Request(hardware=name, gpus=gpus, interconnect=link, model=dice.choice(MODELS),
                         engine=dice.choice((None, "vllm", "sglang", "llama-server")),
-                        concurrency=clients, ctx_tokens=tokens, goal=dice.choice(GOALS))  # fmt: skip
+                        concurrency=clients, ctx_tokens=tokens,
+                        goal=dice.choice(GOALS))  # fmt: skip
         try:
             candidate_plans(bare_facts(asked))
         except AdvisorError:
@@ -140,9 +141,7 @@ PAIRS = (one for one in draw(6) if one.gpus == 1 and one.engine in ("vllm", "sgl
     "asked", [*islice(PAIRS, 8)], ids=lambda r: f"{r.hardware}-{r.model}-{r.concurrency}"
 )
 def test_twice_the_gpus_and_load_are_two_such_servers(asked: Request) -> None:
-    """Replicas share nothing: as many requests each give twice the tokens, each as fast as before,
-    and the same gain.
-    """
+    """Replicas share nothing: twice the tokens, each as fast as before, and the same gain."""
     one = asked.model_copy(update={"tp": 1})
     alone = recommend(one, what_if=False)
     quant = alone.facts.quant.id if alone.facts.quant else None

@@ -32,9 +32,7 @@ def one_loss(speedup: float, sd: float, caution: bool = False) -> Observed:
 
 
 @given(st.floats(0.5, 2), st.floats(0.05, 0.5), st.floats(0.4, 2.5), st.floats(0.05, 1))
-def test_an_observation_pulls_towards_itself_and_narrows(
-    median: float, width: float, seen: float, sd: float
-) -> None:
+def test_observations_pull_and_narrow(median: float, width: float, seen: float, sd: float) -> None:
     prior = prediction(median, width)
     after = documented.move(prior, one_loss(seen, sd), load())
     if median <= seen:  # a documented loss says nothing against a larger one
@@ -56,12 +54,8 @@ def test_ttft_decides_only_where_its_interval_excludes_one(hardware: str, concur
 
 
 @given(st.floats(0.5, 2), st.floats(0.05, 0.5), st.floats(-1, 0))
-def test_a_documented_loss_and_the_pair_it_came_from_count_once(
-    median: float, width: float, evidence: float
-) -> None:
-    """A loss that is documented for sure holds all that its own pair says of the sign; one that
-    says nothing leaves the pair alone.
-    """
+def test_a_loss_and_its_own_pair_count_once(median: float, width: float, evidence: float) -> None:
+    """A sure loss holds all that its pair says of the sign; one that says nothing, none."""
     alone = prediction(median, width)
     pair = alone._replace(evidence=np.array([evidence]))
     sure = one_loss(0.5 * median, 1e-9)
@@ -73,9 +67,7 @@ def test_a_documented_loss_and_the_pair_it_came_from_count_once(
 
 @pytest.mark.parametrize("concurrency", [58, 60])
 def test_a_wait_for_slots_is_weighed_against_a_few_percent(concurrency: int) -> None:
-    """k = 2 lets requests wait five times as long for 5 points more: k = 1 holds them all. Who asks
-    for throughput gets them.
-    """
+    """k = 2 gains 5 points and waits five times as long: its own for throughput alone."""
     asked = {"hardware": "h100", "model": "qwen3.6-27b", "concurrency": concurrency}
     made, fast = recommend(**asked), recommend(**asked, goal="throughput")
     assert made.decision == "on" and made.candidate.k == 1

@@ -106,9 +106,7 @@ def test_a_model_without_a_chat_template_is_told_how_to_write_one(model: str, mo
         ("glm-4.7-flash", "sglang", None, False),
     ],
 )
-def test_consent_is_given_where_it_is_needed(
-    model: str, engine: str, version: str | None, asked: bool
-) -> None:
+def test_consent_where_needed(model: str, engine: str, version: str | None, asked: bool) -> None:
     made = recommend(
         hardware="b300", gpus=8, model=model, engine=engine, engine_version=version, what_if=False
     )

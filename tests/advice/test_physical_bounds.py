@@ -77,9 +77,7 @@ def steps_apart(one: Story, other: Story, metric: str) -> Any:
 
 @pytest.mark.parametrize("field", ["concurrency", "input_tokens"])
 def test_no_step_along_load_or_context_without_a_cause(field: str) -> None:
-    """Where every request runs in both arms and the KV cache is of one type, one percent more of
-    the load or of the prompt moves no gain by 10 %.
-    """
+    """All run, with caches of one type: 1 % more load or prompt moves no gain by 10 %."""
     rows = [row for row in draw_rows(5_000, 13, (64, 2048)) if int(row[field]) >= 30]
     more = [row | {field: str(round(1.01 * int(row[field]) + 0.5))} for row in rows]
     (low, cache), (high, other) = story_of(rows), story_of(more)
@@ -125,9 +123,7 @@ def test_the_arm_without_drafts_keeps_no_drafter_in_memory(asked: dict[str, Any]
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 def test_two_tokens_gain_nothing_beside_a_server_that_caches(share: float) -> None:
-    """The second token takes a step of either server: what the prefix cache does to the other one
-    is no gain of drafts.
-    """
+    """The second token takes a step of either server; a prefix cache is no gain of drafts."""
     asked: dict[str, Any] = {"hardware": "gb10", "model": "qwen3-next-80b-a3b", "engine": "vllm"}
     load = {"concurrency": 16, "ctx_tokens": 3000, "output_tokens": 2, "prefix_share": share}
     answer = recommend(**asked, **load, output_spread=0.0, goal="tpot", what_if=False)

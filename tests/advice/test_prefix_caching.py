@@ -18,9 +18,7 @@ def ask(share: float, tokens: int, hardware: str = "h100", concurrency: int = 64
     [("gb10", 16, 2048),
      *(pytest.param("h100", *load, marks=pytest.mark.slow) for load in ((64, 3200), (4, 6300)))],
 )  # fmt: skip
-def test_the_plain_server_is_no_slower_where_more_is_shared(
-    hardware: str, concurrency: int, tokens: int
-) -> None:
+def test_sharing_more_slows_no_plain_server(hardware: str, concurrency: int, tokens: int) -> None:
     most = 0.0
     for share in SHARES:
         estimate = ask(share, tokens, hardware, concurrency).estimate
@@ -29,9 +27,7 @@ def test_the_plain_server_is_no_slower_where_more_is_shared(
 
 
 def test_drafts_are_weighed_against_the_server_that_caches() -> None:
-    """Long prompts of which nine tenths are shared: a server that finds them again is faster than
-    one that drafts and computes them each time.
-    """
+    """Nine tenths are shared: finding them again is faster than drafts that compute them."""
     advice = ask(0.9, 32768)
     assert advice.decision == "off"
     rate, alone = advice.estimate.output_tok_s, ask(0.0, 32768).estimate

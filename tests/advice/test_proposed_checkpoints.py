@@ -25,9 +25,7 @@ from tests.tables import fields
 @pytest.mark.parametrize(
     ("hardware", "quant"), [("a100-80gb", "awq-int4"), ("h100", "fp8"), ("a100-80gb", "bf16")]
 )
-def test_a_model_with_an_assistant_is_served_from_one_repository_in_both_arms(
-    hardware: str, quant: str
-) -> None:
+def test_both_arms_beside_an_assistant_have_one_repository(hardware: str, quant: str) -> None:
     made = recommend(hardware=hardware, engine="vllm", model="gemma-4-26b-a4b", quant=quant)
     assert made.candidate.method == "mtp" and made.launch_on is not None
     assert made.candidate.model == made.plan.model
@@ -72,12 +70,8 @@ def test_every_size_of_a_checkpoint_is_that_of_a_known_model() -> None:
 
 
 @pytest.mark.slow
-def test_almost_every_answered_question_names_a_checkpoint_that_exists(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """All models on three usual machines: at most 2 % of what is answered has no known checkpoint,
-    and each of these says so beside the command.
-    """
+def test_almost_every_answer_names_a_real_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    """At most 2 % of the answers on usual machines, each of which says so by the command."""
     unknown, known = [], 0
     for model in knowledge.index()["llms"]:
         for machine in ("gb10", "h100", "rtx4090"):
@@ -164,9 +158,7 @@ def test_an_own_fine_tune_is_never_answered_with_somebody_elses_weights(
     ("hardware", "model", "engine"),
     [("apple-m3-ultra", "deepseek-v3.2", None), ("gb10", "glm-4.6", "llama-server")],
 )
-def test_neither_default_nor_way_out_names_what_nobody_publishes(
-    hardware: str, model: str, engine: str | None
-) -> None:
+def test_no_way_names_what_nobody_publishes(hardware: str, model: str, engine: str | None) -> None:
     known = {found.quant for found in knowledge.checkpoints(knowledge.llm(model))}
     try:
         made = recommend(hardware=hardware, model=model, engine=engine)
@@ -234,7 +226,7 @@ def test_a_drafter_of_other_weights_is_measured_first(model: str) -> None:
         ("my-org/my-qwen3.6-27b-ft", "h100", 1, "mtp.*"),
     ],
 )
-def test_a_head_that_nobody_saw_is_said_on_the_first_screen(
+def test_the_first_screen_has_unseen_heads(
     model: str, hardware: str, gpus: int, tensors: str
 ) -> None:
     made = recommend(hardware=hardware, model=model, gpus=gpus)
@@ -271,9 +263,7 @@ def test_own_drafts_that_were_accepted_have_seen_the_head(accepted: float, decis
         ("qwen3-8b", "vllm", "fp8"),  # 16 GB are quantised while they are loaded
     ],
 )
-def test_a_published_checkpoint_comes_before_a_large_one_made_at_load(
-    model: str, engine: str, quant: str
-) -> None:
+def test_published_checkpoints_come_before_made_ones(model: str, engine: str, quant: str) -> None:
     facts = resolve.bare_facts(Request(hardware="b200", gpus=8, model=model, engine=engine))
     assert facts.quant.id == quant
 

@@ -77,9 +77,7 @@ def test_a_run_away_from_the_estimate_comes_with_causes(hardware: str, concurren
     ],
 )
 def test_the_measured_gain_times_all_shares_is_the_expected_one(setup: dict[str, Any]) -> None:
-    """Each share is a whole percent and each gain has two decimals: the product differs by no more
-    than these round off.
-    """
+    """The product differs by no more than whole percents and two decimals round off."""
     loads = ((1, 1024), (2, 8192), (4, 2048), (16, 1024), (64, 8192))
     answers = [recommend(**setup, concurrency=n, ctx_tokens=ctx) for n, ctx in loads]
     texts = [reason.text for one in answers for reason in one.reasons]
@@ -124,9 +122,7 @@ def test_what_sets_a_measured_run_apart_is_named(asked: str, parts: tuple[str, .
 
 
 def test_a_measured_loss_beside_an_expected_gain_says_how_much_it_counts() -> None:
-    """A run of one prompt each is shown and not counted; that it lost here is a caution, so the
-    answer is not on.
-    """
+    """A run of one prompt each is shown, not counted; its loss is a caution, so not on."""
     made = recommend(hardware="a100-80gb", gpus=2, quant="awq-int4", engine_version="0.19.1")
     (run,) = [one.text for one in made.reasons if "gave -9.3 %" in one.text]
     assert "against the estimate, which does not count it: too few prompts" in run

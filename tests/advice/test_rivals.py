@@ -121,9 +121,7 @@ def test_v4_pro_fits_eight_b200() -> None:
         ),
     ],
 )
-def test_words_of_drafters_are_read_and_written_back(
-    engine: str, text: str, k: int, drafter: str | None
-) -> None:
+def test_words_of_drafters_round_trip(engine: str, text: str, k: int, drafter: str | None) -> None:
     adapter = engines.get(engine)
     (launch,) = validate(text + "\n").launches
     plan = launch.plan

@@ -59,12 +59,10 @@ def test_each_condition_is_what_that_question_is_answered(asked: dict[str, Any])
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
-def test_only_the_question_asked_is_judged_in_full(
+def test_only_the_question_is_judged(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every rule is asked once for each plan of the question itself; the other questions are asked
-    what can decide them.
-    """
+    """Rules are asked once a plan of the question; others are asked what can decide them."""
     full: list[Case] = []
     brief: list[Case] = []
     check, deciding = rules.check, rules.decisive_findings

@@ -126,9 +126,7 @@ def test_columns_set_width(width: int, words: list[str], monkeypatch: pytest.Mon
     assert [line for line in long if not line.strip().startswith(unbroken)] == []
 
 
-def test_a_home_that_is_not_writable_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_home_not_writable_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
     words = ["calibrate", *PAIR, "--hw", "h100", "--model", "qwen3.6-35b-a3b", "--quant", "fp8"]

@@ -140,9 +140,7 @@ def test_colour_is_for_a_terminal_that_has_it(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_control_of_outside_reaches_the_terminal(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_control_is_shown(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     made = run(*COMMANDS[name](tmp_path))
     assert made.out + made.err

@@ -62,11 +62,8 @@ def test_hostile_yaml_is_one_sentence(problem: str, tmp_path: Path) -> None:
 def test_a_page_of_facts_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xef\xbb\xbfid: a\nlist: [1, {b: 2.5}]\ntext: |\n  two\n  lines\n")
-    assert read_yaml_safely(path, 1000) == {
-        "id": "a",
-        "list": [1, {"b": 2.5}],
-        "text": "two\nlines\n",
-    }
+    expected = {"id": "a", "list": [1, {"b": 2.5}], "text": "two\nlines\n"}
+    assert read_yaml_safely(path, 1000) == expected
     assert yaml_safely("- 1\n", "x") == [1]
 
 
@@ -162,11 +159,7 @@ def test_no_command_hangs_crashes_or_eats_memory(
     env = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
     if "--hw" in command:
         env["ADVISOR_KNOWLEDGE"] = str(tmp_path / "own")
-    words = {
-        "FILE": str(tmp_path / "plan.yaml"),
-        "OUT": str(tmp_path / "out"),
-        "FOLDER": str(tmp_path),
-    }
+    words = {"FILE": f"{tmp_path}/plan.yaml", "OUT": f"{tmp_path}/out", "FOLDER": str(tmp_path)}
     printed = tmp_path / "printed"
     process = processes.Process(
         target=start, args=([words.get(word, word) for word in command], env, printed)

@@ -235,9 +235,7 @@ def test_a_question_keeps_to_the_limits_of_its_numbers(row: str) -> None:
          "that too, or leave it out"),
     ],
 )  # fmt: skip
-def test_what_was_measured_of_acceptance_goes_together(
-    asked: dict[str, Any], problem: str | None
-) -> None:
+def test_measures_of_acceptance_go_together(asked: dict[str, Any], problem: str | None) -> None:
     with pytest.raises(ValidationError, match=problem) if problem else nullcontext():
         Request.model_validate({"hardware": "gb10", **asked})
 

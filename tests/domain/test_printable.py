@@ -118,9 +118,7 @@ FILES = (
 
 @settings(max_examples=50)
 @given(st.sampled_from(FILES), st.lists(TEXT, min_size=4, max_size=4), TEXT)
-def test_no_form_of_validate_prints_one(
-    file: tuple[str, str], values: list[str], name: str
-) -> None:
+def test_no_form_prints_one(file: tuple[str, str], values: list[str], name: str) -> None:
     quoted = [json.dumps(value.encode("utf-8", "ignore").decode()) for value in values]
     try:
         report = validate(text=file[1].format(*quoted), name=name + file[0])

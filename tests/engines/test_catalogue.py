@@ -90,14 +90,10 @@ def test_images_are_claimed_only_where_a_source_names_them() -> None:
     assert engines.get("vllm").image("0.33.0") is None
     assert engines.get("vllm").image("0.31.0", amd) == "docker.io/vllm/vllm-openai-rocm:v0.31.0"
     newer = amd.model_copy(update={"arch": "gfx950"})
-    assert (
-        engines.get("sglang").image("0.5.18", newer)
-        == "docker.io/lmsysorg/sglang:v0.5.18-rocm720-mi35x"
-    )
-    assert (
-        engines.get("llama-server").image("0.5.0")
-        == "ghcr.io/ggml-org/llama.cpp:server-cuda-b11312"
-    )
+    image = engines.get("sglang").image("0.5.18", newer)
+    assert image == "docker.io/lmsysorg/sglang:v0.5.18-rocm720-mi35x"
+    image = engines.get("llama-server").image("0.5.0")
+    assert image == "ghcr.io/ggml-org/llama.cpp:server-cuda-b11312"
     assert engines.get("llama-server").image("0.5.0", Hardware(id="m4", vendor="apple")) is None
 
 

@@ -44,18 +44,11 @@ def raw(version: str, *rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_new_release_ends_what_it_lacks_and_follows_a_renamed_option() -> None:
-    new = raw(
-        "99.0.0",
-        {"flags": ["--max-num-requests", "--max-num-seqs"]},
-        {"flags": ["--brand-new"], "choices": ["a", "b"]},
-    )
+    added = {"flags": ["--brand-new"], "choices": ["a", "b"]}
+    new = raw("99.0.0", {"flags": ["--max-num-requests", "--max-num-seqs"]}, added)
     hot = json.loads(build_catalogue.with_release(FOLDER, "vllm", new)[FOLDER / "vllm.json"])
     assert hot["versions"][-1] == "99.0.0"
-    assert hot["options"]["--brand-new"] == {
-        "flags": ["--brand-new"],
-        "choices": ["a", "b"],
-        "span": ["99.0.0", "99.0.0"],
-    }
+    assert hot["options"]["--brand-new"] == added | {"span": ["99.0.0", "99.0.0"]}
     renamed = hot["options"]["--max-num-requests"]
     assert "span" not in renamed and renamed["was"][0][1]["flags"][0] == "--max-num-seqs"
     assert hot["options"]["--speculative-config"]["span"][1] == tables("vllm")[0]["versions"][-1]
@@ -74,10 +67,8 @@ def test_a_release_read_again_replaces_what_was_known_of_it_and_nothing_else() -
     assert [release.version for release in after] == list(before)
     assert after[-1].states == ({"flags": ["--only"]},)
     for release in after[:-1]:
-        assert (
-            len(release.states) == len(before[release.version].states)
-            and release.env == before[release.version].env
-        )
+        known = before[release.version]
+        assert (len(release.states), release.env) == (len(known.states), known.env)
 
 
 def test_a_build_of_llama_cpp_needs_its_place_in_the_order() -> None:

@@ -207,9 +207,7 @@ def test_what_takes_one_k_only_is_refused(change: dict[str, object], word: str) 
 
 
 def test_a_negative_number_stands_alone_and_a_dash_does_not() -> None:
-    """argparse takes what matches -1 and -0.5 for values, every other word with a dash for an
-    option.
-    """
+    """argparse: what matches -1 and -0.5 is a value, other words with a dash an option."""
     words = ["vllm", "serve", "m", "--seed=-1", "--gpu-memory-utilization=-0.5", "--tokenizer=-x"]
     adapter = engines.get("vllm")
     launch = adapter.read([Token(word) for word in words], {}, version_text="0.26.0")

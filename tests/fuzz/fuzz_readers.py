@@ -179,9 +179,7 @@ def visible(text: str, kept: str = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPA
 
 
 def judge(read: FileRead, given: Given = GIVEN) -> None:
-    """The property of what is said of a reading: every launch judged, nothing secret, nothing that
-    a terminal obeys.
-    """
+    """Every launch is judged, nothing secret is said, nothing that a terminal obeys."""
     from advisor.domain.printable import json_text
     from advisor.lint import fixes
     from advisor.lint.validate import check_launch, with_changes

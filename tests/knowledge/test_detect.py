@@ -14,11 +14,11 @@ from advisor.knowledge.detect import detect
 def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A machine whose tools print what the test puts in here, by program name."""
     output: dict[str, str] = {}
-    monkeypatch.setattr(
-        detect_module,
-        "_ask",
-        lambda *command: output.get(" ".join(command[:3]), output.get(command[0], "")),
-    )
+
+    def ask(*command: str) -> str:
+        return output.get(" ".join(command[:3]), output.get(command[0], ""))
+
+    monkeypatch.setattr(detect_module, "_ask", ask)
     return output
 
 

@@ -25,9 +25,7 @@ def models() -> list[str]:
 
 
 def with_pairs(name: str) -> set[tuple[str, str]]:
-    """Runs of a model measured with and without drafting, each once whatever speeds it states,
-    counted without `heads`.
-    """
+    """Runs of a model with and without drafting, each once, counted without `heads`."""
     speeds = {"output_tok_s", "request_tok_s", "tpot"}
     return {
         (pair["method"], pair["run_id"])
@@ -72,7 +70,7 @@ def check_denied(name: str, engine: str, method: DraftMethod | None) -> None:
         (None, (), None),
     ],
 )
-def test_a_head_is_there_not_there_or_not_known(
+def test_a_head_is_there_or_not(
     layers: int | None, kept: tuple[bool | None, ...], has: bool | None
 ) -> None:
     published = tuple(

@@ -133,7 +133,7 @@ def test_unseen_quants_resolve_by_the_rule_of_their_family() -> None:
 
 
 @pytest.mark.parametrize(("name", "family", "bits", "head", "engines", "source"), BY_HAND["bits"])
-def test_bits_as_named(
+def test_bits_by_name(
     name: str, family: str, bits: float, head: float, engines: list[str], source: str
 ) -> None:
     quant = knowledge.quant(name)
@@ -156,9 +156,7 @@ BITS = ("mlx-1bit", "exl2-0.9bpw", "exl3-8.1bpw", "w9a16", "q9_k_m")  # that no 
     [(knowledge.hardware, NONSENSE), (knowledge.llm, NONSENSE), (knowledge.source, NONSENSE),
      (knowledge.quant, NONSENSE + BITS), (architecture, ("sm_130", "sm_12", "gaudi3", "gfx2000"))],
 )  # fmt: skip
-def test_what_nobody_knows_is_said_in_few_words(
-    lookup: Callable[[str], Any], names: tuple[str, ...]
-) -> None:
+def test_the_unknown_in_few_words(lookup: Callable[[str], Any], names: tuple[str, ...]) -> None:
     for name in names:
         with pytest.raises(UnknownFact) as caught:
             lookup(name)
@@ -196,9 +194,7 @@ def test_shapes_own_proxy_and_made() -> None:
 
 
 @pytest.mark.parametrize(("told", "made"), BY_HAND["shapes"])
-def test_a_shape_that_nobody_published_by_its_ratios(
-    told: dict[str, Any], made: dict[str, float]
-) -> None:
+def test_an_unpublished_shape_by_its_ratios(told: dict[str, Any], made: dict[str, float]) -> None:
     shape = knowledge.shape_of(LLM(id="x", note="Own.", **told))
     assert {name: getattr(shape, name) for name in made} == pytest.approx(made, rel=1e-4)
     assert shape.note.startswith(f"Own. Shape approximated from {told['total_params_b']}B total ")
@@ -389,7 +385,7 @@ def test_the_age_is_that_of_the_files() -> None:
     ("today", "days"),
     [("2026-11-25", 0), ("2027-01-25", 0), ("2027-01-26", 61), ("2027-02-09", 75)],
 )
-def test_the_first_screen_says_what_is_older_than_60_days(
+def test_the_first_screen_says_what_is_too_old(
     today: str, days: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = {"date": "2026-11-26", "releases": {"vllm": "0.33.0", "sglang": "0.5.23"}}

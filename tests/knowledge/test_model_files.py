@@ -117,9 +117,7 @@ def test_counts_beyond_bounds_are_refused(tmp_path: Path) -> None:
     "name", ["/etc/config.json", "weights.gguf", "./a/B.GGUF", "./nothing.json"]
 )
 def test_no_file_is_read_for_those_who_ask_over_a_socket(name: str) -> None:
-    """tests/cli/serve/test_no_file.py tries each field; here the words. Elsewhere it is missing,
-    and no model whose name is a little like it is proposed.
-    """
+    """Here the words, elsewhere each field: it is missing, and no model like it proposed."""
     with pytest.raises(UnknownFact, match="command line only"):
         Context().run(store.llm, name)  # as a request asks: outside of `model_files`
     if not Path(name).exists():
@@ -147,9 +145,7 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
         ({}, 40960),  # not told: the known sibling's
     ],
 )  # fmt: skip
-def test_a_known_shape_keeps_the_context_of_its_own_file(
-    tmp_path: Path, told: dict[str, Any], context: int
-) -> None:
+def test_a_file_keeps_its_own_context(tmp_path: Path, told: dict[str, Any], context: int) -> None:
     made = store.llm(config(tmp_path, SIBLING | told))
     assert (made.id, made.max_context_tokens) == ("qwen3-30b-a3b", context)
     advice = recommend(hardware="h100", gpus=2, model=str(tmp_path), what_if=False)
@@ -178,7 +174,7 @@ def test_a_known_shape_keeps_the_context_of_its_own_file(
           "config_groups": {"group_0": {"weights": {"num_bits": 8}}}}, "int8-w8a8"),
     ],
 )  # fmt: skip
-def test_a_model_keeps_the_quantisation_of_its_own_file(
+def test_a_model_keeps_its_files_quantisation(
     tmp_path: Path, told: dict[str, Any] | None, quant: str
 ) -> None:
     for fields in (SIBLING, UNKNOWN):
@@ -212,7 +208,7 @@ def test_what_no_model_has_is_one_sentence(tmp_path: Path, told: dict[str, Any] 
 
 
 @pytest.mark.parametrize("written", ["{}", "{}/", "./mine", "mine", "mine/config.json"])
-def test_a_folder_with_a_configuration_is_a_model(
+def test_a_configured_folder_is_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     folder = tmp_path / "mine"
@@ -225,7 +221,7 @@ def test_a_folder_with_a_configuration_is_a_model(
     assert advice.plan.max_model_len == 4096 and advice.launch.argv[2].strip("./").endswith("mine")
 
 
-def test_a_known_name_is_no_folder_unless_it_is_written_as_a_path(
+def test_a_known_name_is_a_folder_only_as_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "qwen3-8b").mkdir()

@@ -3,14 +3,17 @@
 import random
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor import recommend
+from advisor.advice import judge
 from advisor.domain.nouns import Advice
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import heads, store
+from tests import method_table
 from tests.tables import load_yaml, spread
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "speculators": "vllm", "specforge": "sglang"}
@@ -121,7 +124,7 @@ def test_launches_agree_with_the_recipes(name: str, row: dict[str, Any]) -> None
 
 
 def test_no_model_that_a_recipe_drafts_with_is_answered_none() -> None:
-    """Some of those that no recipe launches by default; test_method_table asks the most served."""
+    """Some of those that no recipe launches by default; the most served are asked below."""
     asked = {(row["model"], ENGINES[name]) for name, row in rows() if row.get("method")}
     asked -= {(row["model"], ENGINES[name]) for name, row in CHOSEN}
     for model, engine in random.Random(37).sample(sorted(asked), 6):
@@ -138,3 +141,30 @@ def test_every_disagreement_has_a_reason_and_is_one() -> None:
                 for row in found
                 if row["model"] == one["model"]
             ), f"{name}: {one} is no longer one: delete it"
+
+
+WRITTEN = (Path(__file__).parents[2] / "docs" / "drafters.md").read_text(encoding="utf-8")
+DRAFTING = [model for model in method_table.top_models() if method_table.words_of(model)]
+
+
+@pytest.mark.slow
+def test_the_page_is_up_to_date() -> None:
+    assert method_table.table() == WRITTEN, "python -m tests.method_table > docs/drafters.md"
+
+
+@pytest.mark.parametrize("model", spread(DRAFTING, 6))
+def test_no_published_way_is_left_out(model: str) -> None:
+    """Each head and drafter has a launch, on the page, without an unknown flag, value, key or
+    combination (SD1xx), and its model is never answered "nothing drafts".
+    """
+    engines = []
+    for word in method_table.words_of(model):
+        ways = [method_table.way(model, word, engine) for engine in method_table.RELEASES]
+        planned = [way for way in ways if way.plan is not None and way.facts is not None]
+        assert planned and all(f" {way.cell()} |" in WRITTEN for way in ways)
+        for way in planned:
+            found = judge.judge(way.facts, way.plan, None).findings
+            assert not [f"{f.code} {f.message}" for f in found if f.severity == "error"], way.engine
+        engines += [way.engine for way in planned]
+    answer = recommend(**method_table.MACHINE, model=model, engine=engines[0], what_if=False)
+    assert answer.candidate is not None and answer.decided_by != "no_method"

@@ -48,9 +48,7 @@ def test_regret_counts_off_and_needs_three_k() -> None:
 
 
 def test_the_better_method_is_counted_outside_the_noise_alone() -> None:
-    """By hand: in a the head is 1.5 and DFlash 2.0 (its better k), in b they are 1 % apart, c has
-    one method.
-    """
+    """In a 1.5 and DFlash 2.0 (its better k), in b they are 1 % apart, c has one method."""
     y = np.log([1.5, 2.0, 1.2, 1.50, 1.515, 3.0])
     setting = np.array(["a", "a", "a", "b", "b", "c"])
     method = np.array(["mtp", "dflash", "dflash", "mtp", "dflash", "mtp"])

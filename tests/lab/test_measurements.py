@@ -70,7 +70,7 @@ def test_no_row_is_lost() -> None:
         ({"speedup_metric": ""}, "speedup without speedup_metric"),
     ],
 )
-def test_bad_row_is_named(
+def test_bad_rows(
     table: tuple[Path, list[dict[str, str]]], change: dict[str, str], reason: str
 ) -> None:
     path, rows = table
@@ -95,9 +95,7 @@ def test_group_with_two_baselines(table: tuple[Path, list[dict[str, str]]]) -> N
 
 
 def test_a_plain_arm_beyond_its_hardware_is_named(table: tuple[Path, list[dict[str, str]]]) -> None:
-    """27B in fp8 on one card: 256 tokens after 8192 of prompt, 850 tok/s. A cached prompt, or other
-    weights, explain it.
-    """
+    """27B in fp8, one card: 256 tokens after 8192, 850 tok/s; cached, or other weights."""
     path, rows = table
     off = dict.fromkeys(rows[0], "") | cells(
         "run_id=a source_id=seed000 group_id=seed000/g model=qwen3.8-27b quant=fp8 "
@@ -202,9 +200,7 @@ SHAPE = knowledge.shape_of(LLM)
 
 @pytest.mark.parametrize(("k", "caching"), POOLS)
 def test_pool_to_the_token(k: int, caching: bool) -> None:
-    """Given the memory that the log states (two decimals of GiB), the pool follows to a few
-    requests' rounding.
-    """
+    """From the log's memory (two decimals of GiB) to a few requests' rounding."""
     gib, tokens, page = POOLS[k, caching]
     plan = Plan(engine="vllm", k=k, prefix_caching=caching)
     requests = pools.hybrid_requests(SHAPE, plan, 20_480.0, gib * GIB, 32_960)

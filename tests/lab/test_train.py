@@ -82,9 +82,7 @@ def test_a_worse_model_is_refused() -> None:
 
 
 def test_left_out_rows_do_not_leak(small: tuple[Examples, AcceptanceObservations]) -> None:
-    """What a left-out source measured must not touch its own prediction; its interval only through
-    how other folds were missed.
-    """
+    """Not its own prediction; its interval only through how other folds were missed."""
     e, obs = small
     chords = fitting.slopes(e, obs)
     here = e.fold == "seed004"

@@ -20,13 +20,8 @@ def severities(text: str, **told: object) -> dict[str, str]:
 
 @pytest.mark.parametrize("size", ['--tensor-parallel-size "$TP"', "-tp ${TP}", "-pp $PP"])
 def test_an_unknown_size_is_no_memory_error(size: str) -> None:
-    report = validate(
-        text=f"vllm serve Qwen/Qwen3.5-397B-A17B-FP8 {size}\n",
-        hw="h200",
-        gpus=8,
-        concurrency=4,
-        ctx=2048,
-    )
+    text = f"vllm serve Qwen/Qwen3.5-397B-A17B-FP8 {size}\n"
+    report = validate(text=text, hw="h200", gpus=8, concurrency=4, ctx=2048)
     assert not {f.code for f in report.findings} & {"SD301", "SD302", "SD303", "SD304"}
     skipped = {one.code: one.needs for one in report.skipped}
     assert {"SD301", "SD302", "SD303"} <= set(skipped)
@@ -124,9 +119,7 @@ CHART = """    - {{name: {n}, repository: vllm/vllm-openai, tag: v0.25.1, modelU
         ("values.yaml", "servingEngineSpec:\n  modelSpec:\n", CHART),
     ],
 )
-def test_shares_of_servers_that_are_not_beside_each_other_do_not_add_up(
-    name: str, head: str, each: str
-) -> None:
+def test_shares_of_servers_that_run_apart_do_not_add_up(name: str, head: str, each: str) -> None:
     report = validate(text=head + "".join(each.format(n=n) for n in "abc"), name=name)
     assert len(report.launches) == 3 and "SD306" not in {f.code for f in report.findings}
 
@@ -250,3 +243,53 @@ def test_a_file_that_refers_to_itself_is_no_traceback() -> None:
     )
     report = validate(text=text, name="loop.py")
     assert report.cut_short or report.launches
+
+
+PROBES = """  startupProbe: {httpGet: {path: /health, port: 8080}}
+  livenessProbe: {httpGet: {path: /health, port: 8080}}
+"""
+FILES = {
+    "a mapping of variables, where another operator's kind has one (substratusai/kubeai)": (
+        "model.yaml",
+        "apiVersion: kubeai.org/v1\nkind: Model\nspec:\n  url: hf://Qwen/Qwen3-8B\n"
+        "  args:\n    - --max-num-seqs=8\n    - --kv-cache-dtype=fp8\n"
+        '  env:\n    VLLM_LOGGING_LEVEL: "INFO"\n',
+    ),
+    "a value named vllm (vllm-project/guidellm, benchmarks)": (
+        "bench.sh",
+        "python3 benchmark_serving.py --backend vllm --model Qwen/Qwen3-8B --num-prompts 100\n",
+    ),
+    "a name that Nix sets (hellas-ai/nix-strix-halo)": (
+        "flake.nix",
+        '{ apps = {\n  llama-server = ap pkgs.llama-cpp "llama-server" "Run llama-server";\n}; }\n',
+    ),
+    "the budget of a probe that a chart's values give (AI-Hypercomputer/gpu-recipes)": (
+        "deployment.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n"
+        "      - image: vllm/vllm-openai:v0.25.1\n"
+        "        args: [--model, meta-llama/Llama-3.3-70B-Instruct]\n"
+        "        startupProbe:\n          httpGet: {path: /health, port: 8000}\n"
+        "          failureThreshold: {{ .Values.probe.failures }}\n",
+    ),
+    "a command whose options stand elsewhere (InftyAI/llmaz)": (
+        "vllm.yaml",
+        "kind: BackendRuntime\nspec:\n"
+        "  command: [python3, -m, vllm.entrypoints.openai.api_server]\n"
+        "  image: vllm/vllm-openai\n" + PROBES,
+    ),
+    "a connector that somebody's image brings (vllm-project/aibrix)": (
+        "deepseek.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n"
+        "      - image: aibrix-cn-beijing.cr.volces.com/aibrix/vllm-openai:v0.8.5\n"
+        '        command: [sh, -c, "vllm serve m/A --kv-transfer-config '
+        """'{\\"kv_connector\\":\\"AIBrixOffloadingConnector\\",\\"kv_role\\":\\"kv_both\\"}'"]\n""",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_that_runs_has_no_error(kind: str) -> None:
+    name, text = FILES[kind]
+    assert [
+        one.message for one in validate(text, name=name).findings if one.severity == "error"
+    ] == []

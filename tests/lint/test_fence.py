@@ -132,9 +132,7 @@ def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
-def test_a_failure_of_a_launch_is_a_line(
-    broken: type[Exception], form: str, tmp_path: Path
-) -> None:
+def test_a_launchs_failure_is_a_line(broken: type[Exception], form: str, tmp_path: Path) -> None:
     one, two = tmp_path / "one.sh", tmp_path / "two.sh"
     one.write_text(OTHERS + BROKEN)
     two.write_text(OTHERS)
@@ -197,9 +195,7 @@ FILES = "\n".join(HEADS.values()) + f"\n{HEADS['vllm']} --tensor-parallel-size 0
 
 
 @pytest.mark.parametrize("fails", ["", "sglang"])
-def test_a_launch_is_priced_where_it_is_asked_for_and_alone(
-    fails: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launch_is_priced_alone_on_demand(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[..., Any] = judging.estimate_questions
 
     def engines_of(asked: Any) -> list[str]:

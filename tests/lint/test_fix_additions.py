@@ -13,9 +13,7 @@ from advisor.readers.source import SourceText
 
 
 def add(marked: str, new: str) -> str | None:
-    """What is written for something new at the mark "@", as a change of the text without the mark;
-    None: not without guessing.
-    """
+    """What is written at the mark "@" of the text; None: not without guessing."""
     at = marked.index("@")
     text = marked.replace("@", "", 1).replace("|", "", 1)
     at -= "|" in marked[:at]
@@ -89,9 +87,7 @@ def test_a_word_of_a_list_is_quoted_where_needed(quote: str, word: str, written:
         ((5, 5), (2, 5), True),  # at the end
     ],
 )
-def test_edits_of_one_place_are_not_made_together(
-    one: tuple[int, int], other: tuple[int, int], both: bool
-) -> None:
+def test_edits_of_one_place(one: tuple[int, int], other: tuple[int, int], both: bool) -> None:
     source = SourceText("x=123456789\n", "-")
 
     def finding(place: tuple[int, int], text: str) -> Finding:
@@ -177,9 +173,7 @@ def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
     assert path.read_text() == "y\n"
 
 
-def test_the_new_file_is_beside_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_new_file_is_beside_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.sh"
     path.write_text("x\n")
     made: list[Path] = []
@@ -192,9 +186,7 @@ def test_the_new_file_is_beside_the_old_one(
     assert made[0].name.startswith(".advisor-") and os.listdir(tmp_path) == ["a.sh"]
 
 
-def test_what_is_not_writable_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_unwritable_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.sh"
     path.write_text("x\n")
 

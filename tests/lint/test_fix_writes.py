@@ -53,9 +53,7 @@ def test_extended_attributes_stay(script: Path) -> None:
     assert script.read_text() != TEXT and os.getxattr(script, "user.note") == b"mine"
 
 
-def test_an_owner_that_is_not_kept_is_refused(
-    script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_owner_that_is_lost_is_refused(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = os.stat_result((*script.stat()[:4], 4242, *script.stat()[5:]))
     true_stat = os.stat
     monkeypatch.setattr(

@@ -87,11 +87,8 @@ def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
     link = tmp_path / "link.yaml"
     link.symlink_to(path)
     assert fixes.write(edit(read_path(str(link)), "--enforce-eager", "--port 8"))
-    assert (
-        path.read_bytes()
-        == b"\xef\xbb\xbf"
-        + LIST.replace("- --enforce-eager", '- --port\n      - "8"').replace("\n", "\r\n").encode()
-    )
+    expected = LIST.replace("- --enforce-eager", '- --port\n      - "8"').replace("\n", "\r\n")
+    assert path.read_bytes() == b"\xef\xbb\xbf" + expected.encode()
     assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o640
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
@@ -139,11 +136,8 @@ def configurations(draw: st.DrawFn) -> str:
     """A command in one of several layouts."""
     flags = draw(st.lists(st.sampled_from(FLAGS), min_size=1, max_size=6, unique=True))
     if draw(st.booleans()):
-        return (
-            "vllm serve m/A"
-            + "".join(draw(st.sampled_from((" ", " \\\n  "))) + flag for flag in flags)
-            + "\n"
-        )
+        parts = [draw(st.sampled_from((" ", " \\\n  "))) + flag for flag in flags]
+        return f"vllm serve m/A{''.join(parts)}\n"
     words = ["--model", "m/A", *(word for flag in flags for word in flag.split(" ", 1))]
     quote = draw(st.booleans())
     items = [word if word.startswith("'") else f'"{word}"' if quote else word for word in words]

@@ -134,7 +134,7 @@ def test_mistakes_are_caught_and_mended() -> None:
     [("caught", 0.94, 0.97), ("error", 0.89, 0.92), ("restored", 0.55, 0.50)],
 )
 @pytest.mark.parametrize("table", [THIRD, *LATER])
-def test_an_exam_stays_mended(
+def test_exams_stay_mended(
     table: list[dict[str, Any]], field: str, least: float, last: float
 ) -> None:
     """Each table may fall behind unseen in the sum of all; the last three have fewer fixes."""

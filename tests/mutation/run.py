@@ -46,7 +46,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook/test_kit_*.py "
     f"tests/rulebook/test_regime_rules.py tests/rulebook/test_rule_fixes.py {FINDINGS}",
     "rules SD1": f"advisor/rules/sd1/*.py; {FINDINGS} tests/rulebook/test_releases.py "
-    "tests/rulebook/test_written_fixes.py",
+    "tests/rulebook/test_rule_fixes.py",
     "rules SD2": f"advisor/rules/sd2/*.py; {FINDINGS}",
     "rules SD3": f"advisor/rules/sd3/*.py; {FINDINGS}",
     "rules SD4": f"advisor/rules/sd4/*.py; {FINDINGS} tests/rulebook/test_regime_rules.py",

@@ -10,7 +10,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -39,9 +38,7 @@ NAMED = re.compile(r"advisor(\.\w+)+:\w+")
 
 
 def top_imports(tree: ast.Module) -> list[str]:
-    """Modules imported when the file is imported; imports under TYPE_CHECKING or inside functions
-    do not count.
-    """
+    """Modules imported with the file, not under TYPE_CHECKING or inside functions."""
     names: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.Import):
@@ -51,25 +48,14 @@ def top_imports(tree: ast.Module) -> list[str]:
     return names
 
 
-@cache
-def cycles() -> list[list[str]]:
+def test_no_import_cycle() -> None:
     """Groups of modules that import each other, in functions and under TYPE_CHECKING too."""
     graph = grimp.build_graph("advisor", exclude_type_checking_imports=False, cache_dir=None)
     edges = networkx.DiGraph(
         (a, b) for a in graph.modules for b in graph.find_modules_directly_imported_by(a)
     )
-    return sorted(
-        (
-            sorted(group)
-            for group in networkx.strongly_connected_components(edges)
-            if len(group) > 1
-        ),
-        key=len,
-    )
-
-
-def test_no_import_cycle() -> None:
-    assert cycles() == []
+    groups = networkx.strongly_connected_components(edges)
+    assert [sorted(group) for group in groups if len(group) > 1] == []
 
 
 def test_a_folder_holds_few_files() -> None:

@@ -43,9 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an empty environment that has the wheel, and only the dependencies of this
-    one besides.
-    """
+    """Python of an empty environment with the wheel, and the dependencies of this one."""
     place = tmp_path_factory.mktemp("env")
     venv.create(place, with_pip=False, symlinks=True)
     site = (

@@ -1,10 +1,13 @@
 """Experts in the machine's memory: one count of layers, and what a step pays for them."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.advice.plans import offload
 from advisor.advice.recommend import recommend
@@ -17,6 +20,7 @@ from advisor.perf.constants import Constants
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.reads import union
 from advisor.perf.sizes import weights
+from advisor.perf.sizes import weights as overrides
 from advisor.prediction import estimates
 from advisor.prediction.predict_table import predict_dicts
 
@@ -108,9 +112,7 @@ def step(layers: float, batch: float, tokens: float) -> float:
 
 
 def test_a_layer_is_read_on_the_card_or_on_the_host() -> None:
-    """By hand: 30 of 40 layers at the card's cost, and 10 layers of 8 experts each from the
-    machine's memory.
-    """
+    """30 of 40 layers at the card's cost, 10 of 8 experts each from the machine's memory."""
     c, here, moved = Constants(), points(0), points(10)
     terms = [
         physics.step_seconds(p, c, np.ones(1), np.ones(1), False, np.array([512.0]))
@@ -125,12 +127,8 @@ def test_a_layer_is_read_on_the_card_or_on_the_host() -> None:
 def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
     slow, quick = (Constants(host_copy_bw=rate) for rate in (5e9, 50e9))
     for tokens, differs in ((31.0, False), (32.0, True)):
-        times = [
-            host_memory.moved_seconds(
-                points(10), c, np.array([tokens]), np.array([100.0]), np.array([True])
-            )[1][0]
-            for c in (slow, quick)
-        ]
+        columns = np.array([tokens]), np.array([100.0]), np.array([True])
+        times = [host_memory.moved_seconds(points(10), c, *columns)[1][0] for c in (slow, quick)]
         assert (times[0] > 2 * times[1]) == differs
         assert (times[0] == times[1]) != differs
 
@@ -168,9 +166,7 @@ def own_cells() -> dict[tuple[int, int, int], float]:
 
 
 def test_own_cells_are_priced() -> None:
-    """What moved layers add to a cycle, one at a time: all within 30 %, the middle one within 8 %.
-    Random weights route uniformly.
-    """
+    """What they add to a cycle: within 30 %, the middle one 8 %; random weights route evenly."""
     asked = facts(hardware="h100-sxm", quant="q4_k_m")
     cells, c = own_cells(), Constants(rho=0.0, skew=0.0)
     misses = []
@@ -195,3 +191,65 @@ def test_an_answer_that_moves_experts_says_what_it_expects() -> None:
     assert f"about {1e3 / found.baseline:.0f} tokens/s" in told.reasons[0].text
     assert f"{found.speedup.p50:.2f}x that" in told.reasons[0].text
     assert host_memory.host_layers(told.facts, told.candidate) > 0
+
+
+NAMES = [f"blk.{n}.ffn_{kind}_exps.weight" for n in range(24) for kind in overrides.TENSORS]
+PARTS = st.sampled_from(
+    [*"bkl.0129_fu()|*+?^$", r"\d", r"\.", ".*", "(a|b)", "[0-9]", "[^x]", "{2}", "(?:", "exps"]
+)
+
+
+@given(st.lists(PARTS, max_size=9).map("".join))
+def test_a_pattern_is_searched_as_a_regular_expression_is(pattern: str) -> None:
+    try:
+        expected = [re.search(pattern, name) is not None for name in NAMES[3:]]
+    except re.error:
+        expected = [True] * 69  # the engine stops on it
+    override = overrides.Override(pattern, host=True)
+    if overrides._readings(pattern) <= overrides.MAX_READINGS:
+        assert overrides.host_layers((override,), 1, 23) == pytest.approx(sum(expected) / 3)
+
+
+@pytest.mark.parametrize(
+    ("told", "layers"),
+    [
+        ([r"\.ffn_(up|down|gate)_exps\.weight=CPU"], 23),
+        ([r"blk\.[0-9]+\.ffn_(gate|up|down)_exps\.weight=CUDA_Host"], 23),
+        (["exps=CUDA0"], 0),
+        ([r"blk\.(1[0-9])\.ffn=CPU"], 10),
+        ([r"blk\.(1[0-9])\.=CPU,blk\.[2-5]\.=CPU"], 14),
+        ([r"\.ffn_(up|gate)_exps=CPU"], 23 * 2 / 3),
+        ([r"blk\.[1-4]\.=CUDA0,exps=CPU"], 19),  # the first that matches decides
+        ([r"blk\.[1-4]\.=CUDA0", "exps=CPU"], 19),
+        (["exps=CPU", r"blk\.[1-4]\.=CUDA0"], 23),
+        (["attn=CPU"], 0),
+        (["blk.1.ffn_up_exps=CPU"], 1 / 3),
+        (["exps"], 0),  # no buffer
+        (["(?!x)y=CPU"], 23),  # not read: nothing is said to be too large
+    ],
+)
+def test_layers_of_a_value(told: list[str], layers: float) -> None:
+    """Of 24, the first one having no experts."""
+    found = tuple(one for value in told for one in overrides.read_overrides(value))
+    assert overrides.host_layers(found, 1, 23) == pytest.approx(layers, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tried"),
+    [
+        (r"([6-8]|[1-9][0-9])\.ffn_(gate|up|down)_exps\.", True),
+        (r"blk\.\d+\.ffn_.*_(gate|up|down)_exps", True),
+        (f"blk.({'|'.join(map(str, range(40)))}).ffn.*", True),
+        ("(.*)*" * 30 + "Q", False),
+        ("(.|.)" * 55 + "Q", False),
+        (".*" * 140 + "Q", False),
+        (".?" * 30 + "Q", False),
+        ("((.?){9}){9}" * 20, False),
+        (r"(.)\1*\1*Q", False),
+        ("(" * 300, False),
+    ],
+)
+def test_a_pattern_with_too_many_readings_is_not_tried(pattern: str, tried: bool) -> None:
+    assert (overrides._readings(pattern) <= overrides.MAX_READINGS) == tried
+    if not tried:
+        assert overrides.host_layers((overrides.Override(pattern, host=True),), 0, 60) == 60

@@ -36,9 +36,7 @@ def fill_points(
         ("apple-m1-max", "b11000", "8 8 8 8 8"),
     ],
 )
-def test_the_vector_kernel_ends_where_the_dispatch_says(
-    hardware: str, version: str, limits: str
-) -> None:
+def test_the_vector_kernel_ends_by_the_dispatch(hardware: str, version: str, limits: str) -> None:
     names = ("q2_k", "q3_k_m", "q4_k_m", "q5_k_m", "q6_k", "q8_0")
     made = [kernels.dense_limit(fill_points(hardware, name, version))[0] for name in names]
     assert made == [*map(int, limits.split()), 8]

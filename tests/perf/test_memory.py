@@ -55,9 +55,7 @@ def test_vllms_default_share_is_that_of_its_release() -> None:
     [("rtx4090", "vllm", 2048), ("a100-80gb", "vllm", 2048), ("h100", "vllm", 8192),
      ("rtx4060ti", "sglang", 2048), ("rtx4090", "sglang", 4096), ("h200", "sglang", 8192)],
 )  # fmt: skip
-def test_a_bill_without_a_token_budget_is_that_of_the_engines_default(
-    card: str, engine: Any, tokens: int
-) -> None:
+def test_a_bill_has_the_engines_own_token_budget(card: str, engine: Any, tokens: int) -> None:
     """vllm/engine/arg_utils.py get_batch_defaults: 8192 from 70 GiB on but on an A100; SGLang
     0.5.23 memory_hook.py: chunked_prefill_size by gpu_mem.
     """
@@ -103,9 +101,7 @@ def test_shortfall_says_by_how_much_and_what_fits() -> None:
 
 
 def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
-    """MLA has one latent vector, which every rank keeps; two KV heads on four ranks are kept twice;
-    layers are only split.
-    """
+    """MLA's latent vector is on every rank; two KV heads on four ranks are kept twice."""
     mla, hybrid = facts("h200", "fp8", "deepseek-r1", gpus=8), facts("h200", "fp8")
     assert [kv_sizes.copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
     assert [kv_sizes.copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
@@ -116,9 +112,7 @@ def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
 
 
 def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
-    """GLM-5.3 keeps MLA's vector on every rank; Gemma 4 31B has 4 KV heads over the whole context
-    and 16 in windows.
-    """
+    """GLM-5.3: MLA on every rank; Gemma 4 31B: 4 KV heads over the context, 16 in windows."""
     models = ("glm-5.3-flash", "gemma-4-31b")
     glm, gemma = (facts("h200", "fp8", name, gpus=8).shape for name in models)
     assert [kv_sizes.copies(glm, plan(tp=tp)) for tp in (1, 4, 8)] == [1, 4, 8]
@@ -126,9 +120,7 @@ def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
 
 
 def test_replicas_of_a_mixture_share_whole_experts_in_vllm() -> None:
-    """DeepSeek-R1: 58 layers of 256 experts of 44.04M in FP8 are 609 GiB, the rest 18 (vLLM's docs
-    on data parallelism).
-    """
+    """DeepSeek-R1, FP8: 58 x 256 experts of 44.04M are 609 GiB, the rest 18 (vLLM's docs)."""
     known = facts("h200", "fp8", "deepseek-r1", gpus=8)
     for told, gib in (((), 627), (((kv_sizes.EXPERTS, None),), 94)):
         bill = memory.bill(known, plan(dp=8, extra=told))
@@ -143,9 +135,7 @@ def test_replicas_of_a_mixture_share_whole_experts_in_vllm() -> None:
     {"hardware": "gb10", "concurrency": 16},
 ])  # fmt: skip
 def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str, Any]) -> None:
-    """Its share holds weights and KV alone (server_args.py): activations, graphs and the drafter
-    need the rest of the card.
-    """
+    """Weights and KV alone (server_args.py): activations, graphs and drafter lie beside."""
     told = {name: value for name, value in asked.items() if name != "no_thinking"}
     made = recommend(**told, engine="sglang", thinking=False if "no_thinking" in asked else None)
     usable, shape, quant = device.usable_gib(made.facts), made.facts.shape, made.facts.quant
@@ -158,15 +148,11 @@ def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str,
 
 
 def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
-    """All slots' context is allocated at the start: Q4_K_M leaves no room for 48 of them on a 4090,
-    a smaller mix does.
-    """
+    """Allocated at the start: 48 slots beside Q4_K_M do not fit a 4090, a smaller mix does."""
     asked = {"hardware": "rtx4090", "model": "qwen3.6-35b-a3b", "engine": "llama-server"}
     few, many = recommend(**asked), recommend(**asked, concurrency=48)
-    assert few.facts.quant is not None and few.facts.quant.id == "q4_k_m"
-    assert many.facts.quant is not None and 4 <= (many.facts.quant.bits or 0) < (
-        few.facts.quant.bits or 0
-    )
+    assert few.facts.quant.id == "q4_k_m"
+    assert 4 <= (many.facts.quant.bits or 0) < (few.facts.quant.bits or 0)
     assert any("with all 48 slots" in why for _, _, why in many.facts.defaults)
 
 
@@ -185,9 +171,7 @@ def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str,
 
 
 def test_no_replica_is_left_without_a_request() -> None:
-    """Two KV heads would make two replicas of two cards; one request then leaves half of the
-    machine idle.
-    """
+    """Two KV heads make two replicas of two cards; one request leaves half of them idle."""
     asked = {"hardware": "rtx-pro-6000", "gpus": 4, "model": "qwen3.5-122b-a10b"}
     one, two = (recommend(**asked, concurrency=n).plan for n in (1, 2))
     assert (one.tp, one.dp) == (4, 1) and (two.tp, two.dp) == (2, 2)
@@ -212,9 +196,7 @@ def test_cards_with_ecc_have_what_their_driver_reports() -> None:
 
 
 def test_each_kind_of_memory_has_its_usable_share() -> None:
-    """Metal gives three quarters, CUDA on a unified chip 93.5 %; a card's driver reports its
-    own.
-    """
+    """Metal gives 3/4, CUDA on a unified chip 93.5 %; a card's driver reports its own."""
     apple = next(
         found
         for found in map(knowledge.hardware, knowledge.hardware_ids())

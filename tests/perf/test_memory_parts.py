@@ -131,9 +131,7 @@ def test_llama_servers_pool_is_what_states_and_windows_leave(slots: int) -> None
 
 @pytest.mark.parametrize("hardware", ["h200", "rtx3090"])
 @pytest.mark.parametrize("engine", ["vllm", "llama-server"])
-def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
-    hardware: str, engine: str
-) -> None:
+def test_where_no_cache_is_known_only_the_weights_are_judged(hardware: str, engine: str) -> None:
     known = facts(hardware, "bf16", DENSE)
     blind = known.model_copy(
         update={"shape": known.shape.model_copy(update={"kv_elems_per_token": None})}
@@ -227,7 +225,7 @@ def test_the_devices_of_a_replica(engine: str, tp: int, pp: int, gpus: int, coun
         ((("--n-cpu-moe", "many"),), 0),
     ],
 )
-def test_experts_in_system_memory_leave_the_bill(
+def test_moved_experts_leave_the_bill(
     options: tuple[tuple[str, str | None], ...], layers: float
 ) -> None:
     known = facts("rtx4090", "q4_k_m", MOE)
@@ -278,9 +276,7 @@ def test_what_a_drafter_adds(
     ("model", "quant", "engine", "gb"),
     [("kimi-k2.5", "int4", "vllm", 594), ("gpt-oss-120b", "mxfp4", "llama-server", 63.4)],
 )
-def test_a_checkpoint_is_as_large_as_published(
-    model: str, quant: str, engine: str, gb: float
-) -> None:
+def test_a_checkpoint_has_its_own_size(model: str, quant: str, engine: str, gb: float) -> None:
     known = facts("b200", quant, model)
     assert target_gib(known, plan(engine), known.shape, known.quant) == gb * 1e9 / 2**30
     other = target_gib(

@@ -34,16 +34,12 @@ def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.
         ({"concurrency": 16}, 67.03, 0.18),  # C
     ],
 )
-def test_plain_steps_of_a_gb10(
-    change: dict[str, object], milliseconds: float, within: float
-) -> None:
+def test_plain_gb10_steps(change: dict[str, object], milliseconds: float, within: float) -> None:
     assert decode(points(change, base=GB10))[0] * 1e3 == pytest.approx(milliseconds, rel=within)
 
 
 def test_distinct_experts_of_the_seed() -> None:
-    """Uniform routing: 94 tokens reach 95 % of 256 experts at 8 per token (MoESD's threshold,
-    quoted in a seed).
-    """
+    """Uniform routing: 94 tokens reach 95 % of 256 experts, 8 a token (MoESD, by a seed)."""
     e, k = np.array([256.0]), np.array([8.0])
     assert reads.union(e, k, np.array([94.4]))[0] / 256 == pytest.approx(0.95, abs=0.002)
     assert reads.union(e, k, np.array([1.0]), 1.2)[0] == pytest.approx(8, rel=0.02)
@@ -51,9 +47,7 @@ def test_distinct_experts_of_the_seed() -> None:
 
 
 def test_llama_cpp_dense_verify_law() -> None:
-    """27B Q4_K on an RTX 3090: about 5.55 ms per extra token up to 8 (operator's report), then a
-    jump to the tiled kernel.
-    """
+    """27B Q4_K, RTX 3090: 5.55 ms a token more up to 8 (operator), then the tiled kernel."""
     base = {**ROW, "engine": "llama.cpp", "hardware": "rtx3090", "model": "qwen3.6-27b",
             "quant": "q4_k_m"}  # fmt: skip
     p = points({"input_tokens": 100, "output_tokens": 64}, base=base)
@@ -68,19 +62,13 @@ def test_llama_cpp_dense_verify_law() -> None:
 
 def serial(*changes: dict[str, object]) -> list[float]:
     """ms that a verify step walks through the cache in one block of threads."""
-    p = points(
-        *(
-            {"hardware": "rtx-pro-6000", "input_tokens": 65_536, "kv_cache_dtype": "bf16", **c}
-            for c in changes
-        )
-    )
+    base = {"hardware": "rtx-pro-6000", "input_tokens": 65_536, "kv_cache_dtype": "bf16"}
+    p = points(*(base | c for c in changes))
     return (1e3 * reads.serial_attention_seconds(p, C, p.input_tokens)).round(1).tolist()
 
 
 def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() -> None:
-    """10 full-attention layers, 65,536 tokens, 30 ns each: 19.7 ms, whatever the batch or the
-    tensor parallelism.
-    """
+    """10 full-attention layers x 65,536 tokens x 30 ns: 19.7 ms, for any batch and TP."""
     wide, narrow, hopper = serial({}, {"kv_cache_dtype": "fp8"}, {"hardware": "h200"})
     assert (wide, narrow, hopper) == (19.7, 0.0, 0.0)
     assert serial({"concurrency": 8, "tp": 2, "gpu_count": 2}) == [wide]
@@ -101,9 +89,7 @@ def test_random_prompts_share_fewer_experts_between_neighbours() -> None:
 
 
 def test_sliding_layers_attend_to_their_window_only() -> None:
-    """Gemma 4 26B: 5 layers of 16 heads of 512 see the whole context, 25 of 256 a window of 1024;
-    KV likewise.
-    """
+    """Gemma 4 26B: 5 layers of 16 heads of 512 see all, 25 of 256 a window of 1024; KV too."""
     gemma = points({"model": "gemma-4-26b-a4b", "quant": "bf16", "input_tokens": 5000})
     seen = reads.attended_keys(gemma, np.array([5000.0]))[0]
     assert seen == 16 * (5 * 512 * 5000 + 25 * 256 * 1024)
@@ -197,9 +183,7 @@ def test_m1_emulates_bf16_for_mlx_only() -> None:
 
 
 def test_without_graphs_the_host_launches_both_arms() -> None:
-    """27B on an A100 without CUDA graphs (liuzla100): 84 ms a plain step where the weights take 17;
-    a draft rides along.
-    """
+    """27B on an A100 without graphs (liuzla100): 84 ms a step, weights 17; a draft rides along."""
     slow = {"model": "qwen3.8-27b", "hardware": "a100-80gb", "cuda_graphs": "0"}
     p = points(slow, {**slow, "cuda_graphs": "1"})
     assert p.eager.tolist() == [1.0, 0.0] and p.piecewise.tolist() == [0.0, 0.0]
@@ -213,9 +197,7 @@ def test_without_graphs_the_host_launches_both_arms() -> None:
     "hardware,engine", [("gtx1080ti", "llama.cpp"), ("rtx5060ti", "llama.cpp")]
 )
 def test_a_pass_of_a_separate_draft(hardware: str, engine: str) -> None:
-    """3.8 to 4.4 ms a pass of a 0.5B draft, from stated acceptances (invhq1080, invhq5060,
-    thc38).
-    """
+    """3.8 to 4.4 ms for a 0.5B draft, by stated acceptances (invhq1080, invhq5060, thc38)."""
     row = {"model": "qwen2.5-7b", "quant": "q4_k_s", "hardware": hardware, "engine": engine,
            "engine_version": "", "spec_method": "draft_model", "k": "5",
            "spec_extra": "Qwen2.5-0.5B"}  # fmt: skip
@@ -237,9 +219,7 @@ def test_a_prompts_call_takes_the_longer_of_launches_and_work() -> None:
 
 
 def test_h200_calls_with_prompts() -> None:
-    """35B-A3B, vLLM 0.25.1, four machines: 48 ms with 64 prompt tokens, 115 to 165 ms with 2048,
-    145 to 155 with 8192.
-    """
+    """vLLM 0.25.1, four machines: 48 ms with 64 tokens, 115-165 with 2048, 145-155 with 8192."""
     p = points({}, {}, {})
     seconds = prompt_cost.prefill_seconds(
         p, C, np.array([64.0, 2048.0, 8192.0]), np.zeros(3), False
@@ -249,9 +229,7 @@ def test_h200_calls_with_prompts() -> None:
 
 
 def test_the_largest_graph_by_the_requests_an_engine_may_run() -> None:
-    """vLLM 0.25.1: twice a full decode step, 512 tokens at most, and no size that the tokens of a
-    request do not divide.
-    """
+    """vLLM 0.25.1: twice a decode step, 512 at most, divided by the tokens of a request."""
     p = points({"max_num_seqs": 64, "k": 2}, {"max_num_seqs": 1024, "k": 2}, {"engine": "sglang"})
     assert prompt_cost.graph_tokens(p, False).tolist() == [128, 512, 0]
     assert prompt_cost.graph_tokens(p, True).tolist() == [384, 510, 0]
@@ -291,7 +269,7 @@ def test_one_request_of_deepseek_v4(hardware: str, ranks: int, ms: float) -> Non
     ("requests", "depth", "wide", "narrow"),
     [(32, 65_536, 9.1, 13.1), (32, 32_768, 4.4, 6.5), (8, 65_536, 2.3, 3.3)],
 )
-def test_an_fp8_cache_saves_no_time_where_heads_are_wide(
+def test_an_fp8_cache_saves_wide_heads_nothing(
     requests: int, depth: int, wide: float, narrow: float
 ) -> None:
     """What depth adds to a plain step over 2,048 tokens, ms: 35B-A3B FP8 on an H200, vLLM 0.25.1

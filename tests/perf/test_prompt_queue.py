@@ -88,17 +88,16 @@ def test_mean_ceiling_is_that_of_drawn_numbers() -> None:
 def test_what_is_left_costs_less_where_captured_graphs_hold_it() -> None:
     """8,192 equal tokens take one call alone; beside another request a few tokens are left over."""
     change = [{"concurrency": c, "workload": "random", "input_tokens": 8192} for c in (1, 2)]
-    one, two = (
-        prompt_queue.calls_together(
-            prompt_queue.sizes(p, C, load.load(p, C, np.ones(1), False), False), 1
-        )
-        for p in (imputation.impute(points(a)) for a in change)
-    )
+
+    def calls(asked: dict[str, object]) -> Floats:
+        p = imputation.impute(points(asked))
+        sizes = prompt_queue.sizes(p, C, load.load(p, C, np.ones(1), False), False)
+        return prompt_queue.calls_together(sizes, 1)
+
+    one, two = map(calls, change)
     assert one[0] == pytest.approx(1)
     assert 1 < two[0] < 1.5
-    far = imputation.impute(points({**change[0], "input_tokens": 9216}))
-    sizes = prompt_queue.sizes(far, C, load.load(far, C, np.ones(1), False), False)
-    assert prompt_queue.calls_together(sizes, 1)[0] == pytest.approx(2)
+    assert calls({**change[0], "input_tokens": 9216})[0] == pytest.approx(2)
 
 
 def test_decodes_beside_a_prompt_count_for_the_graph() -> None:
@@ -121,9 +120,7 @@ def test_decodes_beside_a_prompt_count_for_the_graph() -> None:
 
 
 def test_prompts_that_meet_leave_the_graph_together() -> None:
-    """256 tokens beside 63 decodes fit, two prompts of one step do not; drawn numbers of prompts
-    and lengths give the same share.
-    """
+    """256 tokens beside 63 decodes fit, two prompts of a step do not, as drawn ones show."""
     random = np.random.default_rng(3)
     for workload, spread in (("random", 0.0), ("chat", 0.5)):
         base = {"workload": workload, "concurrency": 64, "input_tokens": 256, "k": 2}

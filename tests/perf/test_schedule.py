@@ -52,9 +52,7 @@ def drawn_loads() -> P.Points:
 
 
 def test_mean_values_follow_the_replay_anywhere() -> None:
-    """Random loads, prompt and output lengths, engines and cards: 4 % on average for the output
-    ratio, 9 % for the rest.
-    """
+    """Random loads, lengths, engines and cards: 4 % on average for the output ratio, else 9 %."""
     p = drawn_loads()
     tau = tau_of(p)
     fluid = [schedule.replay(p, C, tau, arm) for arm in ("base", "spec")]  # type: ignore[arg-type]
@@ -75,9 +73,7 @@ def test_mean_values_follow_the_replay_anywhere() -> None:
 
 
 def test_equal_lengths_lock_the_prefill_steps() -> None:
-    """16 prompts of 2k: equal lengths and a joint start favour the plain arm, lengths of +-50 % do
-    not.
-    """
+    """16 prompts of 2k: a joint start of equal lengths favours the plain arm, +-50 % does not."""
     p = points(*({"concurrency": 16, "n_requests": 80, "output_spread": s} for s in (0, 0.5)))
     tau = tau_of(p)
     equal, unequal = rows.speedups(p, C, tau)["output_tok_s"]
@@ -113,9 +109,7 @@ SEED_TESTS = {
 
 @pytest.mark.parametrize("name", SEED_TESTS)
 def test_gb10_serving(name: str) -> None:
-    """Unfitted physics stays within 25 % of every measured figure that the joint start does not
-    decide.
-    """
+    """Unfitted physics: within 25 % of each figure that the joint start does not decide."""
     change, output, tpot, ttft = SEED_TESTS[name]
     p = points({**change, "n_requests": 20 if name != "C" else 64}, base=GB10)
     tau = np.array([2.45])
@@ -128,9 +122,7 @@ def test_gb10_serving(name: str) -> None:
 
 
 def test_gb10_b_is_lockstep() -> None:
-    """Test B's contradiction (TTFT -39 %, TPOT +31 %): with all prompts in one step the plain arm's
-    decode is undisturbed.
-    """
+    """Test B (TTFT -39 %, TPOT +31 %): all prompts in one step leave the plain decode alone."""
     change = {**SEED_TESTS["B"][0], "n_requests": 20, "max_num_batched_tokens": 33_000}
     p = points(change, base=GB10)
     gains = rows.speedups(p, C, np.array([2.45]))
@@ -141,9 +133,7 @@ def test_gb10_b_is_lockstep() -> None:
 
 
 def test_clients_time_adds_up() -> None:
-    """TTFT + (O - 1) TPOT is what a request spends; slots over that time is the request rate (drain
-    left out).
-    """
+    """TTFT + (O - 1) TPOT is a request's time; slots over it the request rate, but the drain."""
     p = points(*({"concurrency": c, "n_requests": 100_000} for c in (1, 4, 32)))
     served = schedule.replay(p, C, tau_of(p), "spec")
     spent = served.ttft_s + (p.output_tokens - 1) * served.tpot_s
@@ -191,9 +181,7 @@ def test_unknown_memory_limits_nobody() -> None:
 
 
 def test_sglang_runs_what_its_state_pool_holds() -> None:
-    """35B-A3B FP8, 8192 + 1024 tokens: about 94 requests ran on an H200 whatever the clients (rate
-    times TPOT).
-    """
+    """35B-A3B FP8, 8192 + 1024 tokens, H200: about 94 requests ran (rate times TPOT)."""
     p = points(
         {"concurrency": 1024, "engine": "sglang", "input_tokens": 8192, "output_tokens": 1024}
     )
@@ -208,9 +196,7 @@ def test_prefix_hits_are_whole_pages_and_mtp_drops_one() -> None:
 
 
 def test_caching_cuts_the_plain_arms_prompt() -> None:
-    """2048 tokens, pages of 1056: the plain arm computes 992 of them in a call of their own, MTP
-    before 0.33 all at once.
-    """
+    """Pages of 1056: the plain arm computes 992 of 2048 tokens, MTP before 0.33 all at once."""
     on = {"prefix_caching": 1}
     lengths: list[dict[str, object]] = [{**on, "input_tokens": tokens} for tokens in (1000, 8192)]
     p = points(on, {**on, "engine_version": "0.33.0"}, {"prefix_caching": 0}, *lengths)
@@ -226,9 +212,7 @@ def test_caching_cuts_the_plain_arms_prompt() -> None:
 
 
 def test_steps_beyond_the_captured_graphs_cost_where_no_prompt_is_in_them() -> None:
-    """H200, 128 requests: k = 4 (640 tokens) loses with 64 prompt tokens, and gains with 2048,
-    where prompts are in every step.
-    """
+    """H200, 128 requests: k = 4 (640 tokens) loses with 64 prompt tokens, gains with 2048."""
     at = fields(
         "concurrency=128 n_requests=512 input_tokens=64 output_tokens=512 output_spread=0.5"
     )
@@ -268,9 +252,7 @@ def test_variance_of_one_draft_is_exact() -> None:
     ("clients", "requests", "sd", "steps"),
     [(4, 16, 10, 17.32), (4, 4, 10, 8.66), (4, 2, 10, 8.66), (1, 16, 10, 0), (4, 16, 90, 25.98)],
 )
-def test_slots_empty_one_by_one_at_the_end(
-    clients: int, requests: int, sd: float, steps: float
-) -> None:
+def test_slots_empty_one_by_one(clients: int, requests: int, sd: float, steps: float) -> None:
     """Lengths spread evenly by sqrt(3) deviations, over the root of the rounds, at most by 0.3 of
     100 steps; half of that is what the last one takes longer than the mean.
     """

@@ -221,9 +221,7 @@ def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -
 def test_dense_weights_cost_what_was_measured(
     model: str, card: str, quant: str, tokens: int, measured: float, within: float
 ) -> None:
-    """Tiles take half a step more at nine tokens, then little for each: prompts run in the same
-    kernels.
-    """
+    """Tiles take half a step more at nine tokens, then little each, as in prompts."""
     p = point(LLAMA, {"model": model, "hardware": card, "quant": quant})
     assert few(p, C, tokens)[0] == pytest.approx(measured, rel=within)
 
@@ -237,9 +235,7 @@ def test_a_ninth_token_costs_a_mixture_its_graph_and_sorting() -> None:
 
 
 def test_a_further_sequence_of_a_dense_model_costs_more_than_its_token() -> None:
-    """Llama 3.1 8B, H100: 0.6 ms a sequence, of which 0.13 ms are its token's; a mixture's is its
-    recurrent state.
-    """
+    """Llama 3.1 8B, H100: 0.6 ms a sequence, 0.13 its token's; a mixture's is its state."""
     free = C.replace(dense_seq_s=by_path(0.0))
 
     def more(change: dict[str, str], batch: float) -> float:
@@ -303,9 +299,7 @@ def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:
         ("apple-m1-max", 8, 1.0), ("apple-m4", 3, 3.0), ("apple-m4", 4, 7.0), ("apple-m4", 8, 7.0),
     ],
 )  # fmt: skip
-def test_metal_reads_k_quants_anew_for_few_tokens(
-    hardware: str, tokens: int, factor: float
-) -> None:
+def test_metal_reads_k_quants_anew_a_few_times(hardware: str, tokens: int, factor: float) -> None:
     p = point(METAL, {"hardware": hardware})
     c = C.replace(metal_repeat=3.0, metal_apple9=7.0)
     mixer, ffn, _ = rates.params(p)
@@ -535,9 +529,7 @@ PRODUCTS = [("h100-sxm", "bf16", 4, 0.65), ("h100-sxm", "fp8", 2, 0.5), ("b200",
 
 
 @pytest.mark.parametrize(("card", "quant", "power", "share"), PRODUCTS)
-def test_products_take_the_longer_of_reading_and_computing(
-    card: str, quant: str, power: float, share: float
-) -> None:
+def test_products_take_the_longer_part(card: str, quant: str, power: float, share: float) -> None:
     """Nearly, and nearer to the peak, but for Hopper's FP8, whose sums vector units add up."""
     p = point({"hardware": card, "quant": quant})
     assert rates.gemm_share(p, C) == pytest.approx(share)
@@ -634,9 +626,7 @@ def test_a_lone_prompt_has_the_attention_of_one_group() -> None:
 
 
 @pytest.mark.parametrize(("method", "layers"), [("mtp", 1), ("eagle3", 1), ("draft_model", 0)])
-def test_a_prompt_passes_the_layer_of_the_models_own_head_once_more(
-    method: str, layers: int
-) -> None:
+def test_a_prompt_passes_the_layer_of_its_own_head_once_more(method: str, layers: int) -> None:
     p, c = point({"spec_method": method}), constants().replace(mfu_prefill_dense=0.5)
     off, on = (
         prompt_cost.prefill_seconds(p, c, np.full(1, 4096.0), np.zeros(1), spec)

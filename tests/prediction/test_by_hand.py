@@ -106,9 +106,7 @@ def test_a_fixed_block_times_the_ratio_of_adaptive_verification() -> None:
 
 
 def test_a_log_gain_is_one_by_its_own_doubt_and_that_of_another_curve() -> None:
-    """Alone 0.1 over 0.1; beside a curve with a log sd of 0.3, whose errors correlate by
-    0.8, over hypot(0.1, 0.3 x sqrt(2 (1 - 0.8))).
-    """
+    """Alone 0.1 / 0.1; beside a curve (sd 0.3, rho 0.8) over hypot(0.1, 0.3 sqrt(2 x 0.2))."""
     curve = Interval(p10=math.exp(-Z10 * 0.3), p50=1.0, p90=math.exp(Z10 * 0.3))
     apart = 0.3 * math.sqrt(2 * (1 - 0.8))
     assert Ratio(0.0, 0.1).beside(0.1) == pytest.approx(cdf(1.0))
@@ -416,9 +414,7 @@ def refusal(source: Path, target: Path) -> str:
     return str(error.value)
 
 
-def test_what_stops_a_table_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stops_a_table_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("model,spec_method\nqwen3.6-27b,mtp\n")
     assert refusal(source, source) == "--out is the input itself; write to another file."

@@ -233,13 +233,8 @@ def test_names_of_columns_in_any_case(tmp_path: Path) -> None:
 
 def test_nothing_but_errors_is_status_1(tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    ran = advisor(
-        "predict",
-        "--rows",
-        str(table(tmp_path, HEADER, LINE.replace("mtp", "magic"))),
-        "--out",
-        str(out),
-    )
+    rows = str(table(tmp_path, HEADER, LINE.replace("mtp", "magic")))
+    ran = advisor("predict", "--rows", rows, "--out", str(out))
     assert ran.code == 1
     assert "1 rows, 1 with an error" in ran.out and "unknown spec_method 'magic'" in ran.err
     assert "magic" in out.read_text()

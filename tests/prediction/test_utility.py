@@ -37,11 +37,7 @@ def test_without_risk_the_utility_is_the_gain_and_a_loss_counts_by_its_weight() 
 def test_a_higher_median_is_worth_more_and_a_deeper_low_end_less(
     mid: float, down: float, up: float, step: float
 ) -> None:
-    low, middle, high = (
-        np.array([np.log(mid) - down]),
-        np.array([np.log(mid)]),
-        np.array([np.log(mid) + up]),
-    )
+    low, middle, high = (np.array([np.log(mid) + by]) for by in (-down, 0.0, up))
     here = utility.expected_utility(low, middle, high)[0]
     assert utility.expected_utility(low + step, middle + step, high + step)[0] > here
     assert utility.expected_utility(low - step, middle, high)[0] < here

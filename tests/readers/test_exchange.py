@@ -103,9 +103,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("way", ["--api-key", "VLLM_API_KEY", "OPENAI_API_KEY"])
-def test_a_key_reaches_its_server_and_is_never_shown(
-    way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_reaches_its_server_and_no_output(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     more = ("--api-key", KEY) if way == "--api-key" else ()
     if not more:
         monkeypatch.setenv(way, KEY)
@@ -200,9 +198,7 @@ def test_no_redirect_is_followed(status: int, path: str) -> None:
 
 
 def test_a_whole_answer_has_one_limit_of_time() -> None:
-    """A byte every 50 ms keeps each read short and the answer without end: in the headers, in a
-    body of stated length, and in one of chunks.
-    """
+    """A byte every 50 ms, each read short: in headers, a body of stated length, and chunks."""
 
     def drip(handler: Handler) -> None:
         if handler.path == "/body":

@@ -101,17 +101,13 @@ def test_encodings(encoding: str) -> None:
     launch = read_bytes(COMPOSE.encode(encoding), "a.yaml").launches[0]
     assert launch.model == "m/Ä"
     flag = launch.flag("--port")
-    assert flag is not None and (flag.line, flag.column) == (4, 26)
+    assert (flag.line, flag.column) == (4, 26)
 
 
 def test_non_ascii_keeps_places_in_shell() -> None:
     text = "# é😀\nM='ü' vllm serve m/Ä --port 1\n"
     flag = read_text(text, "a.sh").launches[0].flag("--port")
-    assert (
-        flag is not None
-        and flag.span is not None
-        and text[flag.span.start : flag.span.end] == "--port 1"
-    )
+    assert text[flag.span.start : flag.span.end] == "--port 1"
 
 
 def test_special_files(tmp_path: Path) -> None:

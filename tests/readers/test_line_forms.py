@@ -143,9 +143,7 @@ def test_a_list_that_is_joined_for_a_message_is_not() -> None:
         ("Qwen/Qwen3.5-0.8B", "draft_model"),
     ],
 )
-def test_a_method_that_is_not_given_is_told_from_the_drafter_as_the_engine_does(
-    draft: str, method: str
-) -> None:
+def test_a_method_that_is_not_given_follows_from_the_drafter(draft: str, method: str) -> None:
     given = f'{{"model":"{draft}","num_speculative_tokens":3}}'
     text = f"vllm serve Qwen/Qwen3.6-27B --speculative-config '{given}'\n"
     assert validate(text=text).launches[0].plan.method == method

@@ -43,7 +43,7 @@ def test_anchors_and_several_services() -> None:
     )
     first, second = read_text(text).launches
     assert (first.model, second.model) == ("m/A", "m/B")
-    assert first.container is not None and first.container.ipc_host and first.container.name == "a"
+    assert first.container.ipc_host and first.container.name == "a"
     assert {var.name for var in second.env} == {"A", "B"}
 
 
@@ -62,7 +62,7 @@ def test_a_variable_is_what_bash_makes_of_it(line: str) -> None:
 def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
     launch = read_text("vllm serve m/A --max-num-seqs $N $EXTRA --port 1 ${OPTS}\n").launches[0]
     flag = launch.flag("--max-num-seqs")
-    assert flag is not None and flag.unresolved and flag.value == "${N}"
+    assert flag.unresolved and flag.value == "${N}"
     assert values(launch)["--port"] == "1"
     assert any("EXTRA" in note for note in launch.notes) and any(
         "OPTS" in note for note in launch.notes
@@ -86,7 +86,7 @@ COUNT = "nvidia-smi -L | wc -l"
 def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) -> None:
     launch = one(text, name)
     flag = launch.flag("--tensor-parallel-size")
-    assert flag is not None and flag.unresolved and flag.value == f"${{({shown})}}"
+    assert flag.unresolved and flag.value == f"${{({shown})}}"
     assert values(launch) == {"--model": "m/A", "--tensor-parallel-size": flag.value, "--port": "1"}
 
 
@@ -100,7 +100,7 @@ def test_comments_among_the_options(remark: str) -> None:
         and not launch.notes
     )
     flag = launch.flag("--port")
-    assert flag is not None and flag.line == 3
+    assert flag.line == 3
 
 
 SERVE = {"--model": "m/A", "--port": "1", "--max-num-seqs": "4"}
@@ -206,14 +206,11 @@ def test_control_lines_of_a_chart_do_not_end_a_command(style: str, end: str, new
         name: value for name, value in values(launch).items() if name != "--served-model-name"
     } == {"--model": "m/A", "--spec-tokens": "2", "--max-num-seqs": "4", "--port": "1"}
     named = launch.flag("--served-model-name")
-    assert named is not None and named.unresolved
+    assert named.unresolved
     for name, line in (("--spec-tokens", 12), ("--max-num-seqs", 16), ("--port", 20)):
         flag = launch.flag(name)
-        assert flag is not None and flag.line == line
-        assert (
-            flag.value_span is not None
-            and text[flag.value_span.start : flag.value_span.end] == flag.value
-        )
+        assert flag.line == line
+        assert text[flag.value_span.start : flag.value_span.end] == flag.value
 
 
 def test_an_open_toggle_is_read_as_on_and_said() -> None:
@@ -278,7 +275,7 @@ def test_shared_memory_of_docker_run_is_in_its_units(size: str, gib: float) -> N
     """As docker's own RAMInBytes reads them: powers of two."""
     text = f"docker run --gpus all --shm-size {size} vllm/vllm-openai:v0.25.1 --model m/A\n"
     container = one(text, "-").container
-    assert container is not None and container.shm_bytes == gib * 2**30
+    assert container.shm_bytes == gib * 2**30
 
 
 def test_configmap_and_markdown_hold_files() -> None:

@@ -46,9 +46,7 @@ spec:
          {"hw": "h200", "concurrency": 128}),
     ],
 )  # fmt: skip
-def test_a_value_that_is_not_known_is_not_a_value_that_is_not_set(
-    code: str, text: str, told: dict[str, Any]
-) -> None:
+def test_an_unknown_value_is_not_an_unset_one(code: str, text: str, told: dict[str, Any]) -> None:
     assert code not in {one.code for one in validate(text=text + "\n", **told).findings}
 
 

@@ -10,6 +10,7 @@ from itertools import chain, product
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Plan
 from tests import method_table
+from tests.tables import fields
 
 
 def plans(engine: str, version: str) -> Iterator[Plan]:
@@ -20,38 +21,22 @@ def plans(engine: str, version: str) -> Iterator[Plan]:
     if engine != "llama-server":
         full |= {"memory_fraction": 0.85, "reasoning_parser": "qwen3", "pp": 2, "dp": 2}
         full |= {"tool_call_parser": "qwen3_coder"}
-    for (method, k, draft), cache, tp in product(
-        (
-            ("none", 0, None),
-            ("mtp", 1, None),
-            ("mtp", 3, None),
-            ("eagle3", 3, "a/draft"),
-            ("draft_model", 4, "a/draft"),
-            ("ngram", 4, None),
-            ("dflash", 8, "a/draft"),
-            ("dspark", 4, "a/draft"),
-        ),
-        (None, True, False),
-        (1, 2),
+    ways = "none=0 mtp=1 eagle3=3 draft_model=4 ngram=4 dflash=8 dspark=4"
+    for (method, k), cache, tp in product(
+        (*fields(ways).items(), ("mtp", 3)), (None, True, False), (1, 2)
     ):
-        speculation = {"method": method, "k": k, "draft_model": draft}
+        drafter = None if method in ("none", "mtp", "ngram") else "a/draft"
+        speculation = {"method": method, "k": k, "draft_model": drafter}
         speculation |= {"prefix_caching": cache, "tp": tp}
         yield Plan(**{**base, "model": "Qwen/Qwen3.6-27B"}, **speculation)
         yield Plan(
             **full, **speculation, kv_cache_dtype="q8_0" if engine == "llama-server" else "fp8_e4m3"
         )
-    schedule = ((1, 8, 3), (9, 64, 1))
+    adaptive = full | {"method": "mtp", "k": 3, "k_schedule": ((1, 8, 3), (9, 64, 1))}
     if engine == "sglang":
-        yield Plan(**full, method="mtp", k=3, k_schedule=schedule)
+        yield Plan(**adaptive)
     if engine == "vllm":
-        yield Plan(
-            **full,
-            method="mtp",
-            k=3,
-            k_schedule=schedule,
-            async_scheduling=True,
-            served_model_name="q",
-        )
+        yield Plan(**adaptive, async_scheduling=True, served_model_name="q")
         yield Plan(
             **full, async_scheduling=False, quantization="fp8", attention_backend="FLASHINFER"
         )

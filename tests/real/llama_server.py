@@ -20,9 +20,7 @@ DEVICES = {"-dev", "--device", "-devd", "--device-draft", "--spec-draft-device",
 
 
 def without_devices(arguments: list[str]) -> list[str]:
-    """The arguments for a CPU build: device names become none, and --rpc goes, as it connects while
-    it is parsed.
-    """
+    """For a CPU build: no devices, and no --rpc, which connects while it is parsed."""
     if "--rpc" in arguments:
         at = arguments.index("--rpc")
         arguments = arguments[:at] + arguments[at + 2 :]

@@ -53,9 +53,7 @@ def plan(server: Path, model: Path, folder: Path, **more: Any) -> dict[str, Any]
     return made | more
 
 
-def test_an_ab_of_the_real_server_reports_the_acceptance_that_was_set(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_an_ab_reports_the_acceptance_as_set(server: Path, model: Path, tmp_path: Path) -> None:
     made = plan(server, model, tmp_path)
     ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert ran.exit_code == 0, ran.output + str(ran.exception)
@@ -108,9 +106,7 @@ def on_the_servers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_the_servers_processor")
-def test_a_receipt_of_a_server_with_a_key_comes_back(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_a_receipt_behind_a_key_comes_back(server: Path, model: Path, tmp_path: Path) -> None:
     """Plan, run with a key, quality check, receipt, and the answer from it within 3 %, or within
     the half-width of what was measured; its drafts are verified as ever, so that no answer changes.
     """
@@ -143,9 +139,7 @@ def test_a_receipt_of_a_server_with_a_key_comes_back(
     assert json.loads(asked.output)["decision"] == "off"  # no draft was right, and it said so
 
 
-def test_a_real_server_that_answers_otherwise_with_drafts_is_an_alarm(
-    server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_a_server_whose_drafts_alter_answers(server: Path, model: Path, tmp_path: Path) -> None:
     """With `--spec-synth-rates` drafts are accepted whether they are right or not."""
     plan(server, model, tmp_path)
     ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path), "--check-quality"])

@@ -70,9 +70,7 @@ def refusal(port: int, tokens: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_request_gets_what_is_planned(
-    name: str, server: Path, model: Path, tmp_path: Path
-) -> None:
+def test_requests_get_what_is_planned(name: str, server: Path, model: Path, tmp_path: Path) -> None:
     plan, launch = emit(CASES[name], model)
     port, log = free_port(), tmp_path / "server.log"
     arguments = [*on_this_machine(launch, model, port), *QUIET, "--threads", "1"]

@@ -34,9 +34,7 @@ PROMPT = {"prompt": "ab ab ab", "n_predict": 24, "seed": 1}
 
 
 def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
-    """The arguments of a launch, with this model and port in place of its own; tensors are split
-    only where there is a device.
-    """
+    """Arguments with this model and port; tensors are split only where there is a device."""
     adapter = engines.get("llama-server")
     own = {"--port": str(port), "--host": "127.0.0.1"}
     flags = [Flag(name="--model", raw="-m", value=str(model))]

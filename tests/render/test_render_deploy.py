@@ -149,7 +149,7 @@ def test_what_one_machine_cannot_hold_is_refused(form: Any) -> None:
     ("known", "told"),
     [("0.31.0", "--engine-version 0.31.0 has one"), (None, "without a container")],
 )
-def test_no_image_is_an_error_and_not_a_guess(
+def test_no_image_is_never_a_guess(
     known: str | None, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def image(self: object, version: str | None, hardware: Hardware | None) -> str | None:
@@ -307,9 +307,7 @@ HF_TOKEN: # for gated models `ray start` needs HF_TOKEN
     ("form", "item"),
     [(form, item) for form, text in PLATFORM.items() for item in text.strip().splitlines()],
 )
-def test_a_line_meets_each_item_of_a_platforms_list(
-    form: str, item: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_meet_items_of_a_list(form: str, item: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # the published image
     advice = recommend(hardware="h100", model="qwen3-8b", engine="vllm", what_if=False)
     assert re.search(item.partition(": ")[2], FORMS[form].write(advice)), item

@@ -151,9 +151,7 @@ def test_what_tokens_cost_is_told_of_both_runs_as_far_as_it_is_known() -> None:
 
 
 def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
-    """An interval that holds 1 and spans more than half again leaves nothing to say; what was
-    measured stands there instead.
-    """
+    """It holds 1 and spans more than half again: what was measured stands there instead."""
     advice = cases.on()
     vague = advice.estimate.ttft_ms.model_copy(
         update={"speedup": Interval(p10=0.5, p50=0.95, p90=1.8), "predictable": False}

@@ -46,7 +46,7 @@ def test_the_verdict_says_how_much_how_sure_and_what_decided(
 
 
 @pytest.mark.parametrize(("asked", "decision", "text"), TEXTS["objective"])
-def test_a_limit_is_met_or_missed_with_both_chances(
+def test_limits_are_met_or_missed_by_chance(
     asked: dict[str, Any], decision: str, text: str
 ) -> None:
     objective = Objective(**{"max_tpot_ms": None, "max_ttft_ms": None} | asked)
@@ -152,9 +152,7 @@ def test_a_launch_is_described_in_a_line(fields: dict[str, Any], text: str) -> N
 
 
 @pytest.mark.parametrize(("skipped", "verbose", "lines"), TEXTS["skipped"])
-def test_rules_that_lacked_something_are_counted(
-    skipped: list[Any], verbose: bool, lines: list[str]
-) -> None:
+def test_rules_without_facts_are_told(skipped: list[Any], verbose: bool, lines: list[str]) -> None:
     rows = [Skipped(code, tuple(needs), "a") for code, needs in skipped]
     assert skipped_lines(report(skipped=rows), verbose) == lines
 

@@ -131,9 +131,7 @@ def test_a_path_that_no_mount_can_name_is_refused(name: str, tmp_path: Path) -> 
 
 
 def has_registry(image: str) -> bool:
-    """Whether no list of short names is asked: distribution's grammar of references, where a first
-    part with a dot or a port is a registry.
-    """
+    """By distribution's grammar of references: a first part with a dot or a port."""
     first, slash, _ = image.partition("/")
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 

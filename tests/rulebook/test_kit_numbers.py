@@ -81,9 +81,7 @@ LIMITS: list[tuple[tuple[str, ...] | None, Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("limits", "value", "said"), LIMITS)
-def test_what_is_outside_limits(
-    limits: tuple[str, ...] | None, value: Any, said: str | None
-) -> None:
+def test_what_breaks_limits(limits: tuple[str, ...] | None, value: Any, said: str | None) -> None:
     assert numbers.outside(limits, value) == said
 
 

@@ -51,9 +51,7 @@ def test_every_number_has_a_source(name: str) -> None:
 
 
 def test_a_documented_gain_says_of_which_model_and_machine_it_is() -> None:
-    """Its filters hold the models of one architecture and size on the machines that were measured,
-    and its text names both.
-    """
+    """Models of one architecture and size on measured machines, and its text names both."""
     gains = [row for key, row in rows_of("regime") if key == "documented_gains"]
     assert len(gains) == 12
     for row in gains:
@@ -90,9 +88,7 @@ def find(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]
 
 
 def test_losses_in_llama_server_are_told_of_the_machine_that_was_measured() -> None:
-    """An M3 Ultra hears of an RTX 3090, not of a Strix Halo as if it were one; dense models are not
-    forbidden by a sparse one.
-    """
+    """An M3 Ultra hears of an RTX 3090; a sparse model's loss forbids no dense one."""
     asked = {"engine": "llama-server", "concurrency": 8}
     assert not find("SD408", {**asked, "hardware": "apple-m3-ultra", "concurrency": 2})
     (ultra,) = find("SD408", {**asked, "hardware": "apple-m3-ultra"})

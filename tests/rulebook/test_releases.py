@@ -66,7 +66,7 @@ def test_what_all_of_them_do_is_certain_and_what_lies_outside_the_catalogue_is_o
         ("nvcr.io/nvidia/vllm:26.99-py3", True, None),
     ],
 )
-def test_a_mirror_is_no_fork_and_the_tag_of_a_fork_names_its_release(
+def test_a_mirror_is_no_fork_and_a_forks_tag_its_release(
     image: str, fork: bool, release: str | None
 ) -> None:
     engine = "python3 -m sglang.launch_server --model-path" if "sglang" in image else "vllm serve"

@@ -60,9 +60,7 @@ def test_the_gain_is_that_of_the_goal(goal: str) -> None:
 
 
 def test_over_loads_each_choice_is_the_question_of_that_load() -> None:
-    """At each load the gain of a method is what recommend says of it alone, and the one ahead has
-    the highest of them; where only a lookup that loses is left, no speculation is ahead.
-    """
+    """A method's gain is what recommend says of it alone, and the highest of them is ahead."""
     names = ("mtp", "dflash", "eagle3", "ngram")
     over = compare_over(GB10.model_copy(update={"concurrency": 20}), names, 4)
     assert over.loads == (4, 8, 16, 20)
@@ -128,9 +126,7 @@ def test_what_cannot_be_compared_is_refused(names: tuple[str, ...], word: str) -
      ("0.32.1", True, "no report after 0.28.0, and no fix is known: it fails [a]"),
      ("0.19.1", True, "reported from 0.20.0 on: it fails [a]")],
 )  # fmt: skip
-def test_a_defect_is_fixed_only_where_a_source_names_the_fix(
-    after: str, ended: bool, said: str
-) -> None:
+def test_a_defect_ends_where_a_source_names_the_fix(after: str, ended: bool, said: str) -> None:
     row = {"note": "it fails.", "sources": ["a", "b"], "since": "0.20.0", "until": "0.28.0",
            "fixed_in": {"release": "0.33.0", "source": "fix"}}  # fmt: skip
     assert _defect(row, parse_release(after), "b", ended=ended) == said
@@ -167,9 +163,7 @@ def test_a_named_fix_is_behind_the_last_report_and_has_its_own_source() -> None:
     ),
 )
 def test_users_are_those_served(hardware: str, gpus: int, engine: str, limits: str) -> None:
-    """No count is the end of the search, and none is above what runs at once unless the wait of the
-    others is asked about. As many slots as are given bound every arm.
-    """
+    """None is the search's end nor above what runs at once; slots as given bound every arm."""
     asked = Request(hardware=hardware, gpus=gpus, model="qwen3.6-35b-a3b", engine=engine or None)
     found = users_within(asked, objectives(limits), [0, 1, 3])
     assert {one.k for one in found} >= {0, 1}

@@ -101,9 +101,7 @@ def test_a_k_by_load_pays_where_the_engine_keeps_its_gain(
     ranged: tuple[float, ...], pays: bool, gain: float, rows: Any, why: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Regrets are mean logs over the range's doublings, so that the ends count half; another k has
-    to give 5 % at its load, all of them to lose no 1 %.
-    """
+    """The ends count half; another k gives 5 % at its load, all of them lose no 1 %."""
     curves = ((1, 1.2, 1.5, 3), (8, 1.3, 1.32, 3), (64, 1.2, 0.9, 1))
     loads = [load(n, point(1, a), point(3, b), best_method="mtp", best_k=k)
              for n, a, b, k in curves]  # fmt: skip

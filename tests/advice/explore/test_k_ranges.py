@@ -53,9 +53,7 @@ def test_ranges_cover_every_load_without_a_gap() -> None:
 
 
 def crossing_sweep(engine: str) -> Sweep:
-    """A sweep of curves that gain by a third up to 32 requests and lose a fifth above, whatever the
-    model says today.
-    """
+    """Curves that gain by a third up to 32 requests and lose a fifth above, by no model."""
     request = Request(hardware="b200", model="qwen3.6-27b", engine=engine)
     found = sweep(request, {"concurrency": [1, 8, 32, 64, 128], "k": [0, 1, 3]})
     answered = []

@@ -32,10 +32,9 @@ SETTINGS = [
 
 
 def facts_of(hardware: str, model: str, load: int, prompt: int, output: int) -> Facts:
-    return resolve.bare_facts(
-        Request(hardware=hardware, model=model, engine="vllm", quant="fp8", concurrency=load,
-                ctx_tokens=prompt, output_tokens=output)
-    )  # fmt: skip
+    asked = {"hardware": hardware, "model": model, "engine": "vllm", "quant": "fp8"}
+    asked |= {"concurrency": load, "ctx_tokens": prompt, "output_tokens": output}
+    return resolve.bare_facts(Request(**asked))
 
 
 def plan_of(facts: Facts) -> Plan:
@@ -57,9 +56,7 @@ def formula(hardware: str, model: str, classes: list[tuple[int, int, int]]) -> l
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: f"{s[0]}-{s[1]}-{s[2]}")
 def test_a_mix_follows_the_simulation(setting: tuple[str, str, list[tuple[int, int, int]]]) -> None:
-    """TPOT within 20 %, tokens within 15 %, TTFT within a factor of three: which prompts meet by
-    chance decides it.
-    """
+    """TPOT within 20 %, tokens 15 %, TTFT a factor of three: which prompts meet is chance."""
     hardware, model, classes = setting
     first = facts_of(hardware, model, sum(c for c, _, _ in classes), *classes[0][1:])
     point, constants = from_plans(first, [plan_of(first)]), predict.load().speeds

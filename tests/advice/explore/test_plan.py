@@ -30,12 +30,8 @@ from tests.tables import spread
         ("rtx3090", 4, "qwen3-8b", "vllm", 16),
     ],
 )
-def test_two_servers_for_one_load_are_not_sold(
-    hardware: str, gpus: int, model: str, engine: str, load: int
-) -> None:
-    """Two classes alike are one load: what two servers of half the GPUs reach, one layout of all
-    reaches, too.
-    """
+def test_one_load_one_server(hardware: str, gpus: int, model: str, engine: str, load: int) -> None:
+    """Two classes alike are one load: one layout of all GPUs reaches what two servers do."""
     of_class = {"concurrency": load, "ctx_tokens": 1024, "output_tokens": 512}
     classes = tuple(WorkClass(name=name, **of_class) for name in ("first", "second"))
     asked = {"hardware": hardware, "gpus": gpus, "model": model, "engine": engine}
@@ -101,9 +97,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_of_the_page_run(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pages_commands(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, shlex.split(command)[1:])
     assert done.exit_code == 0 and done.output, done.output

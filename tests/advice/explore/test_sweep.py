@@ -183,9 +183,7 @@ def test_a_point_has_the_chance_of_the_objective_that_recommend_has() -> None:
         ([(8, "rises"), (64, "falls"), (90, "rises")], "gains from about 8 to 64 and from 90 on "),
     ],
 )  # fmt: skip
-def test_islands_of_a_gain_are_told_as_ranges(
-    crossed: list[tuple[float, Literal["falls", "rises"]]], told: str
-) -> None:
+def test_islands_of_gain(crossed: list[tuple[float, Literal["falls", "rises"]]], told: str) -> None:
     found = [
         BreakEven(axis="concurrency", setting=(), method="mtp", k=1, quantile="p50", at=at,
                   direction=direction)

@@ -148,9 +148,7 @@ def test_several_gpus_and_quantisations(tmp_path: Path, monkeypatch: pytest.Monk
     assert pairs < set(names) <= pairs | {name.replace("2x-", "") for name in pairs}
 
 
-def test_the_copy_says_its_day_allows_nothing_from_elsewhere_and_can_be_filtered(
-    place: Path, page: TestClient
-) -> None:
+def test_the_copy_says_its_day_loads_nothing_and_filters(place: Path, page: TestClient) -> None:
     for path in place.rglob("*.html"):
         text = path.read_text("utf-8")
         (policy,) = re.findall(r'http-equiv="content-security-policy" content="([^"]+)"', text)

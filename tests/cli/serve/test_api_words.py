@@ -177,9 +177,7 @@ def test_openapi_says_what_is_needed(page: TestClient) -> None:
 
 
 def test_what_is_known_does_not_wait_and_only_so_many_do(page: TestClient) -> None:
-    """While something is computed: assets, rules and known answers come; the 41st question does
-    not wait.
-    """
+    """Assets, rules and known answers come meanwhile; the 41st question does not wait."""
     known = "/api/recommend?hw=gb10&concurrency=2"
     assert page.get(known).status_code == 200
     unknown = question_from({"hw": "gb10", "concurrency": "77", "ctx": "12321"})

@@ -40,7 +40,7 @@ def launch(page: TestClient, query: str) -> str:
         ("engine=llama-server&k=1", "--spec-draft-n-max 1", "n-max 3"),
     ],
 )
-def test_a_launch_is_as_wanted_everywhere(
+def test_a_launch_is_as_wanted_all_over(
     page: TestClient, wanted: str, has: str, lacks: str
 ) -> None:
     query = f"{BASE}&{wanted}"

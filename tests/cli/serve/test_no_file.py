@@ -111,9 +111,7 @@ def there(
 
 
 def fields_at(route: APIRoute) -> list[str]:
-    """The fields that an address takes: told by its signature; a page without one reads those of
-    the sheets.
-    """
+    """Those that an address takes, by its signature; a page without one reads the sheets'."""
     told = {
         name
         for kind in (LaunchQuestion, Sides, Doubt, MixForm, PastedText, RunOptions)
@@ -139,9 +137,7 @@ ROUTES = [
 
 
 def send(page: TestClient, route: APIRoute, more: dict[str, str]) -> tuple[int, str]:
-    """A good request with other fields, in the path, the address or a body, as the route takes
-    them.
-    """
+    """A good request with other fields, in path, address or body, as the route takes them."""
     parts = {"form": "flags", "code": "SD201", "kind": "hardware"} | more
     address = re.sub(r"\{(\w+)\}", lambda m: parts[m[1]].replace("/", "%2F"), route.path)
     word = re.findall(r"/([\w-]*)(?:/\{|$)", route.path)[0].replace("-", "_")
@@ -175,9 +171,7 @@ def alike(real: tuple[Any, str], fake: tuple[Any, str]) -> bool:
 def texts_for(
     field: str, pairs: list[tuple[str, str]], part: int, turn: int
 ) -> list[tuple[str, str]]:
-    """A sixth of the texts to try in a field, another at the next address: (with a path that is
-    there, with one that is not).
-    """
+    """A sixth of a field's texts, another at the next address: (path is there, is not)."""
     shaped = [
         (shape.format(real), shape.format(fake))
         for i, shape in enumerate(SHAPES[1:] if field in TEXTS else ())
@@ -189,9 +183,7 @@ def texts_for(
 
 @pytest.mark.parametrize("part", spread(range(6), 6))
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
-def test_no_field_of_an_address_opens_a_file(
-    route: APIRoute, part: int, there: list[tuple[str, str]]
-) -> None:
+def test_no_field_opens_a_file(route: APIRoute, part: int, there: list[tuple[str, str]]) -> None:
     with client() as page:
         status, said = send(page, route, {})
         assert status == 200, said

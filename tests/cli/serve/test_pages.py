@@ -91,9 +91,7 @@ BAD = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --num-speculative-tokens 2 --enforce-
 LLAMA = "llama-server -hf x/y:Q4_K_M --draft-max 8\n"
 
 
-def test_a_pasted_configuration_is_judged_as_the_command_line_judges_it(
-    page: TestClient, tmp_path: Path
-) -> None:
+def test_a_pasted_text_is_judged_as_on_the_command_line(page: TestClient, tmp_path: Path) -> None:
     for text in (BAD, LLAMA):
         path = tmp_path / "start.sh"
         path.write_text(text)
@@ -182,9 +180,7 @@ def test_every_rule_has_a_page(page: TestClient) -> None:
         ("hw=gb10&temperature=hot", "temperature"),
     ],
 )
-def test_an_error_keeps_values_and_marks_its_field(
-    page: TestClient, query: str, wrong: str
-) -> None:
+def test_an_error_keeps_values_and_marks_a_field(page: TestClient, query: str, wrong: str) -> None:
     got = page.get(f"/?{query}").text
     for name, value in parse_qsl(query):
         (control,) = re.findall(rf'(?:input|select) id="f-{name}".*?</p>', got, re.S)
@@ -308,10 +304,8 @@ def test_a_form_of_choices_takes_names_with_spaces_limits_and_a_price(page: Test
         assert f"<li>{line}</li>" in html.unescape(text)
     assert "users within" in text and "cost per 1M tokens" in text
     assert len(re.findall(r'<rect class="with(?:out)?" width="[\d.]+"', text)) == 4
-    assert re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text) == [
-        "dgx spark",
-        "rtx 3090",
-    ]
+    shown = re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text)
+    assert shown == ["dgx spark", "rtx 3090"]
 
 
 @pytest.mark.parametrize(
@@ -325,17 +319,13 @@ def test_a_form_of_choices_takes_names_with_spaces_limits_and_a_price(page: Test
         ("/why-not?hw=gb10&what=colour%3Dred", "on, off, k=4"),
     ],
 )
-def test_choices_not_to_be_compared_get_a_sentence(
-    page: TestClient, address: str, said: str
-) -> None:
+def test_choices_not_to_be_compared_are_told(page: TestClient, address: str, said: str) -> None:
     got = page.get(address)
     assert got.status_code == 400 and said in html.unescape(got.text)
     assert page.get("/compare").status_code == 200
 
 
-def test_a_page_is_written_once_until_a_machine_is_saved(
-    page: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_are_kept_until_one_saves(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     address, asked, fields = "/?hw=gb10&concurrency=29&output=77", [], pages.answer_fields
     monkeypatch.setattr(pages, "answer_fields", lambda *a: asked.append(a) or fields(*a))
     first, again = page.get(address).text, page.get(address).text

@@ -28,11 +28,8 @@ LAUNCH = "llama-server -hf x/y:Q4_K_M --draft-max 8\n"
 
 def calls() -> dict[str, dict[str, Any]]:
     """A good call of each tool."""
-    arms = {
-        "off": (FILES / "vllm-serve-off.json").read_text(),
-        "on": (FILES / "vllm-serve-on.json").read_text(),
-        "hw": "gb10",
-    }
+    arms = {arm: (FILES / f"vllm-serve-{arm}.json").read_text() for arm in ("off", "on")}
+    arms["hw"] = "gb10"
     return {
         "recommend": {"hw": "gb10", "concurrency": 16, "ctx": 2048},
         "launch": {"hw": "gb10"},

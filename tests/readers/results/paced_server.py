@@ -108,12 +108,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/metrics":
             return self._text(metrics(pace), "text/plain; version=0.0.4")
         if self.path == "/v1/models":
-            entry = {
-                "id": MODEL,
-                "object": "model",
-                "owned_by": pace.engine,
-                "max_model_len": 32768,
-            }
+            entry = {"id": MODEL, "object": "model", "owned_by": pace.engine}
+            entry["max_model_len"] = 32768
             return self._json({"object": "list", "data": [entry]})
         if self.path == "/version" and pace.engine == "vllm":
             return self._json({"version": "0.33.0"})
@@ -122,13 +118,8 @@ class Handler(BaseHTTPRequestHandler):
             info = {"version": "0.5.23", "speculative_num_steps": pace.k or None}
             return self._json({**info, "internal_states": [state]})
         if self.path == "/props" and pace.engine == "llama-server":
-            return self._json(
-                {
-                    "total_slots": pace.slots,
-                    "build_info": "b11312-0c1e57098",
-                    "model_path": f"/m/{MODEL}.gguf",
-                }
-            )
+            build = {"build_info": "b11312-0c1e57098", "model_path": f"/m/{MODEL}.gguf"}
+            return self._json(build | {"total_slots": pace.slots})
         if self.path in ("/health", "/ping"):
             return self._json({"status": "ok"})
         self._json({"error": "not found"}, 404)
@@ -171,11 +162,9 @@ class Handler(BaseHTTPRequestHandler):
                 told = usage if wanted and pace.usage else {}
                 self._stream(chat, count, told, stall=fault == "stall", holds=holds)
             else:
-                time.sleep(
-                    0
-                    if pace.answer
-                    else (pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))) / 1000
-                )
+                if not pace.answer:
+                    taken = pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))
+                    time.sleep(taken / 1000)
                 made = whole(chat, count, usage)
                 if pace.answer is not None:
                     made["choices"][0]["message"] = pace.answer(body)

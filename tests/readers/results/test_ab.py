@@ -89,9 +89,7 @@ def test_loads_of_a_sweep_stay_apart() -> None:
         ({"tpot_ms": {"mean": 150.0}, "output_tok_s": 205.0, "concurrency": 16}, {}, "make 106.7"),
     ],
 )
-def test_figures_that_cannot_be_are_refused(
-    off: dict[str, object], on: dict[str, object], why: str
-) -> None:
+def test_impossible_figures_fail(off: dict[str, object], on: dict[str, object], why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         arms.gains(*arms.pairs([run(**off)], [run(**on)])[0])
 

@@ -116,9 +116,7 @@ def wait_for_lines(path: Path, lines: int) -> None:
 
 @pytest.fixture
 def quick_to_lose_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A minute of silence is over at once where the server says that it stalls, and nowhere else:
-    a busy machine may be silent for a while.
-    """
+    """A minute of silence is over at once where the server says that it stalls, only there."""
     here = threading.local()
 
     class Limit(exchange.Limit):
@@ -160,9 +158,7 @@ def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
 
 
 @pytest.mark.slow  # starts four servers
-def test_a_plan_runs_arms_and_stops_servers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_runs_arms_and_ends_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both servers are started from the plan, on one port, and stopped."""
     take_the_servers_clock(monkeypatch)
     port = free_port()

@@ -173,9 +173,7 @@ def test_the_surer_of_two_runs_counts_more() -> None:
         ([str(FILES / "guidellm-off.json"), str(FILES / "guidellm-on.json"), *SETTING], "give --k"),
     ],
 )  # fmt: skip
-def test_what_is_no_calibration_is_one_sentence_and_writes_nothing(
-    words: list[str], why: str, own_folder: Path
-) -> None:
+def test_no_calibration_writes_nothing(words: list[str], why: str, own_folder: Path) -> None:
     status, said = call("calibrate", *words)
     assert status != 0 and why in said and not own_folder.exists()
 
@@ -211,9 +209,7 @@ def edit(text: str, old: str, new: str) -> str:
         ("model: ", "model: nosuch", "unknown model 'nosuch'"),
     ],
 )
-def test_numbers_that_cannot_be_true_together_are_one_sentence(
-    old: str, new: str, why: str, own_folder: Path
-) -> None:
+def test_contradicting_numbers_are_refused(old: str, new: str, why: str, own_folder: Path) -> None:
     call("calibrate", *ARMS, *SETTING)
     path = own_folder / "spark.yaml"
     path.write_text(edit(path.read_text(), old, new))
@@ -293,7 +289,7 @@ def test_every_load_of_a_file_and_every_k_beside_one_baseline_is_kept(own_folder
 
 
 @pytest.mark.parametrize("root", ["relative/folder", "", "."])
-def test_a_folder_that_is_not_absolute_is_ignored(
+def test_a_relative_folder_is_ignored(
     root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", root)
@@ -333,9 +329,7 @@ def own(total: float, noise: float, accepted: float = np.nan) -> own_runs.Observ
 
 
 def test_the_update_is_that_of_a_gaussian_process() -> None:
-    """One observation of the same setting: shift and scale in closed form; noise weakens it,
-    distance too.
-    """
+    """Shift and scale of one observation in closed form; noise and distance weaken it."""
     made = own_runs.kernel()
     prior = made.accepted * 0.02 + (made.step + made.setting) * 0.2**2
     exact = own_runs.update(place(), own(0.3, 0.02))

@@ -70,9 +70,7 @@ def test_a_shared_prefix_is_that_share_of_every_prompt(share: float) -> None:
 
 
 def test_a_rate_is_kept_however_long_answers_take(tmp_path: Path) -> None:
-    """By the same dice: the requests start when they are due, though each takes longer than the
-    time between two.
-    """
+    """Requests start when they are due, though each takes longer than the time between two."""
     rows = measure(tmp_path, 24, {"ttft_ms": 200.0}, rate=40.0, seeds=[3])
     dice, due = random.Random(3), 0.0
     for row in sorted(rows, key=lambda one: one.i):
@@ -184,9 +182,7 @@ def test_the_same_answers_are_no_alarm(tmp_path: Path) -> None:
     ("kind", "share", "broken"),
     [("arithmetic", 0.25, False), ("copy", 1.0, True), ("json", 1.0, True), ("tool", 1.0, True)],
 )  # fmt: skip
-def test_an_engine_that_answers_wrongly_is_an_alarm(
-    kind: str, share: float, broken: bool, tmp_path: Path
-) -> None:
+def test_a_wrong_engine_is_an_alarm(kind: str, share: float, broken: bool, tmp_path: Path) -> None:
     status, said = ab(tmp_path, rightly, wrongly(kind, share))
     assert status == 1 and "QUALITY ALARM, speculation changes answers" in said
     assert (f"{kind} answers broke" in said) == broken

@@ -275,9 +275,7 @@ def test_levels_of_two_loads_are_both_exact() -> None:
 
 @pytest.mark.parametrize("name", ["gb10", "h100", "mi300x", "5090"])
 @pytest.mark.parametrize("gains", [(1.25, 0.95), (0.9, 1.6), (1.1, 0.8)], ids=str)
-def test_runs_that_disagree_are_both_within_and_nothing_is_on(
-    name: str, gains: tuple[float, float]
-) -> None:
+def test_disagreeing_runs_are_both_within_and_not_on(name: str, gains: tuple[float, float]) -> None:
     """One gained and one lost: the answer holds both, and so does the level of two baselines."""
     request = request_of(name, "vllm", (4, 2048, 512))
     for gain, level in zip(gains, (1.25, 0.8), strict=True):
@@ -294,7 +292,7 @@ def test_runs_that_disagree_are_both_within_and_nothing_is_on(
     [("h100", "vllm", (16, 2048, 512)), ("mi300x", "vllm", (4, 8192, 256)),
      ("h200", "sglang", (8, 4096, 256)), ("5090", "llama-server", (1, 2048, 512))],
 )  # fmt: skip
-def test_a_k_that_never_ran_does_not_go_before_one_that_won(
+def test_a_k_that_won_comes_before_any_other(
     name: str, engine: str, load: tuple[int, int, int]
 ) -> None:
     """Unless it is surely better: k = 3 is expected to be a little faster than the k = 2 that ran,

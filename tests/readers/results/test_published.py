@@ -175,7 +175,7 @@ def test_the_statistics_name_the_method(kind: str, method: str) -> None:
     ],
     ids=["SGLang's ranks", "vLLM's engines", "idle", "below a tenth", "a tenth"],
 )
-def test_lines_of_ranks_add_up_and_idle_time_is_left_out(
+def test_ranks_add_up_and_idle_time_is_left_out(
     text: str, speed: float, running: float, note: str
 ) -> None:
     (run,) = read(text)
@@ -208,9 +208,7 @@ def test_times_of_answers_that_did_not_stream_are_left_out() -> None:
      (LOOKUPS, 1 + 968 / 26, 968 / 1248), (BOTH, None, 171 / 297)],
     ids=["statistics alone", "before draft-mtp", "lookups", "lookups beside a draft model"],
 )  # fmt: skip
-def test_lines_that_say_less_give_the_acceptance_they_hold(
-    text: str, length: float | None, rate: float
-) -> None:
+def test_short_lines_give_what_they_hold(text: str, length: float | None, rate: float) -> None:
     (run,) = read(text)
     assert (run.acceptance.length, run.acceptance.rate) == pytest.approx((length, rate))
 

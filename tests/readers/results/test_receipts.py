@@ -162,9 +162,7 @@ def test_what_is_no_json_is_one_sentence(text: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("more", "refused"), [(0.009, False), (0.011, True)])
-def test_a_gain_that_the_arms_do_not_make_is_refused(
-    more: float, refused: bool, folder: Path
-) -> None:
+def test_a_gain_that_no_arms_make_is_refused(more: float, refused: bool, folder: Path) -> None:
     """Figures are rounded on their way, by no more than a percent."""
     data = json.loads(only(folder).read_text())
     data["runs"][0]["gains"]["output_tok_s"]["log"] = log(GAIN) + more

@@ -60,7 +60,7 @@ def test_a_server_without_drafts_is_advised_what_may_draft_there(words: str) -> 
 
 
 @pytest.mark.parametrize(("gpus", "levels", "beyond"), BY_HAND["refused"])
-def test_a_level_that_no_bandwidth_permits_is_refused(
+def test_a_level_beyond_bandwidth_is_refused(
     gpus: int, levels: dict[str, list[float]], beyond: str
 ) -> None:
     asked = Request(hardware="gb10", gpus=gpus, model="qwen3.6-27b", quant="fp8", engine="vllm")
@@ -70,9 +70,7 @@ def test_a_level_that_no_bandwidth_permits_is_refused(
 
 # Little's law: 2,000 tok/s at 8 ms each are 16, and there is no less than one
 @pytest.mark.parametrize(("speed", "tpot", "streams"), [(2000.0, 8.0, 16), (60.0, 5.0, 1)])
-def test_requests_in_flight_are_what_the_speed_takes_at_its_time_a_token(
-    speed: float, tpot: float, streams: int
-) -> None:
+def test_requests_in_flight_by_speed_and_tpot(speed: float, tpot: float, streams: int) -> None:
     off = [BenchmarkRun(file="f", format="t", output_tok_s=speed, tpot_ms=Latency(mean=tpot))]
     asked = {"hardware": "h200", "model": "qwen3.6-35b-a3b", "engine": "vllm"}
     assert runs_of(off, [], setting(off, [], asked))[0].concurrency == streams
@@ -107,9 +105,7 @@ def run_with(fields: dict[str, Any]) -> MachineRun:
 
 
 @pytest.mark.parametrize(("fields", "why"), BY_HAND["impossible"])
-def test_numbers_are_refused_from_the_point_where_they_cannot_be(
-    fields: dict[str, Any], why: str
-) -> None:
+def test_numbers_are_refused_from_where_they_cannot_be(fields: dict[str, Any], why: str) -> None:
     assert (run_with(fields).contradiction() or "") == why
 
 
