@@ -84,7 +84,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD275', 'sglang-drafter-missing', 'error', ('sglang',), (), True, 'sd2.drafters', decides=True),
     RuleRow('SD276', 'quant-of-another-checkpoint', 'error', ('vllm', 'sglang'), (), False, 'sd2.checkpoints', options=('--quantization',), decides=True),
     RuleRow('SD277', 'quantised-v-without-flash', 'error', ('llama-server', 'ik_llama.cpp'), (), False, 'sd2.llama', options=('--cache-type-v',), decides=True),
-    RuleRow('SD278', 'cache-type-of-model', 'error', ('vllm',), ('model',), False, 'sd2.vllm_kernels', parts=('facts.model', 'facts.model.kv_cache_dtype'), decides=True),
+    RuleRow('SD278', 'cache-type-of-model', 'error', ('vllm',), ('model',), False, 'sd2.vllm_kernels', decides=True),
     RuleRow('SD279', 'options-at-odds', 'error', ('vllm', 'sglang', 'llama-server'), (), False, 'sd2.refusals', decides=True),
     RuleRow('SD285', 'speculation-beside', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), (), True, 'sd2.refusals', decides=True),
     RuleRow('SD286', 'sparse-attention-without-kernel', 'error', ('vllm',), ('hardware', 'model'), False, 'sd2.refusals', decides=True),

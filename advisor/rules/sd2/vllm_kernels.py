@@ -1,12 +1,10 @@
 """vLLM's kernels, KV cache and token budget."""
 
 from advisor.domain.nouns import Case
-from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.fixes import add_fix, span_fix
+from advisor.rules import Hits, rule, when
 from advisor.rules.kit.relations import relate
 
 CHUNKED = "--enable-chunked-prefill"
-SIXTEEN = ("", "auto", "bfloat16", "float16")
 KV, BACKEND = "--kv-cache-dtype", "--attention-backend"
 
 
@@ -45,31 +43,16 @@ def flashinfer_fp8kv_sm120(case: Case) -> Hits:
     return relate(case, "SD224")
 
 
-@rule("SD278", "error", "vllm")
-@when(parts="facts.model facts.model.kv_cache_dtype", needs="model")
+@rule("SD278", "error", "vllm", data="relations.SD278")
+@when(needs="model")
 def cache_type_of_model(case: Case) -> Hits:
     """A KV cache type that vLLM's class for this model does not take.
 
-    Why: the attention of DeepSeek-V4 keeps its cache in fp8 alone: the server stops at other types.
-    Bad: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4
-    Good: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4 --kv-cache-dtype fp8
-    Sources: vllm recipe of DeepSeek-V4-Flash; vllm models/deepseek_v4/attention.py
+    Why: the attention of DeepSeek-V4 keeps its cache in fp8 alone; before 0.29 auto was 16 bits.
+    Bad (version=0.25.1): vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4
+    Good (version=0.33.0): the same
     """
-    model, found = case.facts.model, case.flag(KV)
-    needed = (model.kv_cache_dtype if model is not None else None) or ""
-    if found is not None and (found.unresolved or (found.value or "") not in SIXTEEN):
-        return
-    text = f"Set {KV} {needed}."
-    first = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
-    yield Hit(
-        f"{case.model_name} takes no KV cache but {needed} in vLLM: the server stops while it "
-        "loads",
-        flag=found or case.flag("--model"),
-        severity="warning" if case.launch.fork else None,
-        fix=add_fix(case, first, KV, needed, text)
-        if found is None
-        else span_fix(case, found.span, f"{found.raw} {needed}", text, safe=True),
-    )
+    return relate(case, "SD278")
 
 
 @rule("SD247", "warning", "vllm", defect="vllm-gb10-deepgemm", unsure="silent")
