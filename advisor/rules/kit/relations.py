@@ -183,7 +183,8 @@ def read(case: Case, name: str) -> str | None:
 def measure(case: Case, words: str) -> int | None:
     """A product of numbers and of options' values; None where one is not known."""
     texts = (one if one.isdigit() else read(case, one) for one in words.split("*"))
-    lists = ([*map(integer, (text or "").split())] for text in texts)  # the largest of several
+    words_of = ((text or "").strip("[]").replace(",", " ").split() for text in texts)
+    lists = ([*map(integer, found)] for found in words_of)  # the largest of several
     numbers = [
         max(filter(None, found), default=0) for found in lists if found and None not in found
     ]
