@@ -155,16 +155,11 @@ def _say_replicas(url: str, key: str | None, metrics: tuple[str, ...]) -> None:
 def _known_defects(plan: plans.BenchPlan) -> tuple[str, ...]:
     """What is known to go wrong in the launch with speculation and not in the one without."""
     codes: list[dict[str, str]] = []
+    load = plan.model_dump(include={"concurrency", "workload", "engine_version"})
     for arm in plan.arms:
         try:
-            seen = validate(
-                text=f"{shell_words(arm.argv)}\n",
-                hw=plan.hardware,
-                concurrency=plan.concurrency,
-                workload=plan.workload,
-                engine_version=plan.engine_version,
-                select=["SD2"],
-            )
+            text = f"{shell_words(arm.argv)}\n"
+            seen = validate(text=text, hw=plan.hardware, select=["SD2"], **load)
         except AdvisorError:  # a server that was running already
             return ()
         codes.append({one.code: one.slug for one in seen.findings})

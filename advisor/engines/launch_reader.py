@@ -74,7 +74,7 @@ class LaunchReader(Writer):
         """A Launch of keys and values: `--config` YAML, INI presets, keywords."""
         about = {"form": "config", **about}
         return self._launch(
-            lambda reader: Walk(mapping_flags(items, reader, origin), (), ()), env, about
+            lambda reader: Walk(flags=mapping_flags(items, reader, origin)), env, about
         )
 
     def _reader(self, version: VersionMatch) -> Reader:
@@ -95,7 +95,7 @@ class LaunchReader(Writer):
         reader = self._reader(version)
         first, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
         walk = walk_with(reader)
-        flags = first + walk.flags
+        flags = (*first, *walk.flags)
         notes = [
             f"a switch takes no value: {stray.switch} is followed by '{stray.value}'"
             for stray in walk.switch_values
@@ -104,7 +104,7 @@ class LaunchReader(Writer):
             notes.append(version.note)
         named = {flag.name: flag.value for flag in flags if flag.value}  # the last one counts
         model = next((named[name] for name in self.MODEL_FLAGS if name in named), None)
-        left = list(walk.positionals)
+        left = walk.positionals
         if model is None and left and self.STYLE == "argparse" and not left[0].text.startswith("$"):
             token = left.pop(0)
             model = token.text
@@ -126,7 +126,7 @@ class LaunchReader(Writer):
             background=about.get("background", False),
             notes=tuple(notes),
             strays=tuple(map(self.stray, left)),
-            stray_switch_values=walk.switch_values,
+            stray_switch_values=tuple(walk.switch_values),
             too_old=version.too_old,
         )
 

@@ -78,19 +78,9 @@ def measure(
             shown = partial(tell, label)
             own = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")  # its cards are ours
             samples = folder / f"power-{arm.name}.csv" if own else Path(os.devnull)
+            send = partial(load.run, url, path, header, texts, body, lengths)
             with sample_power(samples, os.environ | arm.env):
-                load.run(
-                    url,
-                    path,
-                    header,
-                    texts,
-                    body,
-                    lengths,
-                    stall_s=stall_s,
-                    tell=shown,
-                    key=key,
-                    replicas=replicas,
-                )
+                send(stall_s=stall_s, tell=shown, key=key, replicas=replicas)
     answers = quality.path_of(folder, arm.name)
     if check_quality and not answers.is_file():
         tell(arm.name, load.Progress(0, 0, 0, "quality check"))

@@ -30,10 +30,7 @@ USUAL_K = sourced(
     "assumed",
 )  # fmt: skip
 MEASURED_SD = sourced(
-    0.03,
-    "log ratio",
-    "Of a stated acceptance: rounding, other prompts; replicate spread",
-    "assumed",
+    0.03, "log ratio", "Of a stated acceptance: rounding, other prompts, replicates", "assumed"
 )
 POSITION_SD = sourced(0.12, "logits", "Sd of one draft position around the common curve", "assumed")
 STATED_SD = sourced(0.15, "logits", "Sd of a stated acceptance of one position", "assumed")
@@ -82,9 +79,7 @@ def tokens_per_step(conditional: Floats, k: Floats) -> Floats:
 
 
 def _reach(conditional: Floats, k: Floats) -> tuple[Floats, Floats]:
-    """Chance that each position is drafted and accepted (N, MAX_K), and the sum of those past the
-    last known (N,).
-    """
+    """Chance of each position (N, MAX_K), drafted and accepted, and of those past the last (N,)."""
     steps = (k[:, None] - np.arange(MAX_K)).clip(0.0, 1.0)  # fractional k interpolates
     reach = np.cumprod(conditional, axis=1)
     last = conditional[:, -1].clip(0.0, 1 - NEAR)

@@ -19,10 +19,7 @@ from advisor.prediction.own_runs import Observations, Places
 from advisor.prediction.step_terms import HELD_SD
 
 OWN_SHARE = sourced(
-    0.7,
-    "share",
-    "Of the prior spread that own runs leave, below which a prediction counts as measured",
-    "chosen",
+    0.7, "share", "Of the prior spread that own runs leave: below it, measured", "chosen"
 )
 
 TOLD = sourced(

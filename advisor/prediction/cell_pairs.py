@@ -22,10 +22,7 @@ WORTH_SORTING = sourced(
     2**20, "numbers", "From here on it is quicker to find the distinct places first", "measured"
 )  # pragma: no mutate
 COVERS = sourced(
-    1.01,
-    "doublings",
-    "Factor 2 in concurrency and context counts as the same configuration",
-    "chosen",
+    1.01, "doublings", "Factor 2 in concurrency and context counts as one configuration", "chosen"
 )
 NEAR = sourced(0.3, "correlation", "From here on an A/B run is evidence for another load", "chosen")
 # How fast two pairs of a cell lose touch: exponent of their correlation per unit of distance
@@ -52,10 +49,7 @@ SHARP = sourced(
     4, "power of the correlation", "of an owner's measured runs the nearest count most", "chosen"
 )
 CLEAR = sourced(
-    0.05,
-    "log ratio",
-    "Nearly twice the replicate spread of 0.029: clearly on one side of 1",
-    "derived",
+    0.05, "log ratio", "Nearly twice the replicate spread of 0.029: on one side of 1", "derived"
 )
 
 

@@ -22,10 +22,7 @@ from advisor.prediction.intervals import Predicted, chance_of_both
 Codes = npt.NDArray[np.int8]
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 MANY = sourced(
-    3,
-    "GPUs",
-    "own choice: 0.36 holds 76 % of the published plain runs on two, 72 % on three and four",
-    "chosen",
+    3, "GPUs", "own choice: 0.36 holds 76 % of published plain runs on 2, 72 % on 3 and 4", "chosen"
 )
 ESTIMATED = ("output_tok_s", "tpot", "ttft")
 # Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement;
@@ -116,9 +113,7 @@ def token_wait(crowded: Mask | bool, first_token: Length) -> Length:
 
 
 def goal_weights(goal: Goal, paid: Length) -> tuple[Length, Length, Length]:
-    """What a goal weighs of output tok/s, TPOT and TTFT, each a number or an array (N,). `paid`:
-    see `token_wait`.
-    """
+    """What a goal weighs of tok/s, TPOT and TTFT, as numbers or (N,). `paid`: see `token_wait`."""
     output, tokens, first = GOAL_WEIGHTS[goal]
     moved = paid * (tokens if goal == "balanced" else 0.0)
     return output + moved, tokens - moved, first + 0.0 * paid

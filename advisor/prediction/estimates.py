@@ -112,9 +112,7 @@ def predict_batch(
     model: Model | None = None,
     beside: arrays.Points | None = None,
 ) -> Batch:
-    """All that is computed for at least one (facts, plan), in one go; of the points `beside` no
-    more than the medians.
-    """
+    """All for at least one (facts, plan), in one go; of the points `beside` medians at most."""
     model = model or load()
     parts = [[*rows] for _, rows in groupby(cases, lambda case: id(case[0]))]
     points = from_questions([(rows[0][0], [plan for _, plan in rows]) for rows in parts])

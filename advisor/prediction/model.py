@@ -30,16 +30,10 @@ MAX_LOG = sourced(
 )
 
 EARLY_STOP_K = sourced(
-    8.0,
-    "tokens",
-    "llama.cpp ends a separate draft when its model is unsure: a larger k is a limit",
-    "assumed",
+    8.0, "tokens", "llama.cpp ends an unsure separate draft: a larger k is a limit", "assumed"
 )
 LOOKUP_K = sourced(
-    3.0,
-    "tokens",
-    "A lookup drafts in some steps only: over all steps it verifies about this many",
-    "assumed",
+    3.0, "tokens", "A lookup drafts in some steps: over all it verifies about this many", "assumed"
 )
 
 _METRICS = ("output_tok_s", "request_tok_s", "tpot", "ttft")

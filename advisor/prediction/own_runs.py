@@ -22,16 +22,10 @@ from advisor.perf.arrays import Floats
 from advisor.prediction.neighbours import SHORT
 
 LEAST_SD = sourced(
-    0.05,
-    "log ratio",
-    "Within a row, two runs of one machine differ by 0.045 (accuracy review)",
-    "measured",
+    0.05, "log ratio", "In a row runs of one machine differ by 0.045 (accuracy review)", "measured"
 )
 ACCEPTED_SD = sourced(
-    0.03,
-    "log ratio",
-    "A run of some hundred drafts states its mean length within about 3 %",
-    "assumed",
+    0.03, "log ratio", "A run of some hundred drafts states its mean length within 3 %", "assumed"
 )
 LEAST_LEFT = sourced(
     0.02, "share", "Of a variance that any number of own runs leaves: machines change", "chosen"

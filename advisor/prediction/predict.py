@@ -33,23 +33,14 @@ if TYPE_CHECKING:
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 32768  # points computed at once in a large table  # pragma: no mutate
 FAR = sourced(
-    2,
-    "numbers",
-    "Imputed numbers from which a row of a measured configuration still counts as extrapolated",
-    "chosen",
+    2, "numbers", "Imputed ones from which a measured configuration is extrapolated", "chosen"
 )
 
 ERROR_CORRELATION = sourced(
-    0.8,
-    "correlation",
-    "Left-out errors of two candidates of one machine and model, within sweeps over k",
-    "measured",
+    0.8, "correlation", "Left-out errors of two candidates of a sweep over k", "measured"
 )
 NO_GAIN = sourced(
-    0.1,
-    "probability",
-    "of a gain where requests end before drafts can help: as its interval leaves it",
-    "chosen",
+    0.1, "probability", "of a gain where requests end before drafts help: by its interval", "chosen"
 )
 
 

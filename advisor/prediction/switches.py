@@ -21,10 +21,7 @@ from advisor.prediction import spread
 from advisor.prediction.intervals import SURE, Predicted
 
 ROW_SD = sourced(
-    0.21,
-    "log ratio",
-    "Square root of the row's own variance in the fitted spread (models/speedup.json)",
-    "derived",
+    0.21, "log ratio", "Root of the row's variance in the fitted spread (speedup.json)", "derived"
 )
 SPILL = sourced(
     -0.70,
@@ -157,16 +154,10 @@ USUAL_STREAMS = sourced(
     "measured",
 )
 NEAR_FULL = sourced(
-    0.5,
-    "share",
-    "Load, of the requests that memory holds, from which on prefix caching counts",
-    "chosen",
+    0.5, "share", "Load, of the requests that fit, from which on prefix caching counts", "chosen"
 )
 USUAL_GPUS = sourced(
-    (1.0, 4.0),
-    "GPUs",
-    "10th and 90th percentile of 4,601 vLLM rows (2026-11-24); boxes with one chip have one",
-    "measured",
+    (1.0, 4.0), "GPUs", "10th and 90th percentile of 4,601 vLLM rows (2026-11-24)", "measured"
 )
 ONE_CHIP = ("unified", "igpu", "laptop")
 

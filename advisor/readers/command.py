@@ -220,8 +220,7 @@ def _script_of(words: list[Mapped], i: int) -> Mapped | None:
     for j in range(i + 1, min(i + 8, len(words))):
         text = words[j].text
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", text) and j + 1 < len(words):
-            dashes = words[j + 1].text == "--" and j + 2 < len(words)
-            return words[j + 2 if dashes else j + 1]
+            return words[j + 2 if words[j + 1].text == "--" and j + 2 < len(words) else j + 1]
         plain = not text.startswith(("-", "+")) and text not in SHELLS
         if plain and words[j - 1].text not in ("-o", "+o", "-O"):
             return None

@@ -69,8 +69,7 @@ def _check_texts(reading: Reading) -> None:
 def _check_pairs(reading: Reading) -> None:
     """Names that one place of the file gives, and another asks for: nobody asks for it there."""
     text = reading.source.text[:MAX_TEXT]
-    rows = read_table("forms")["agree"]["value"]
-    for row in (one for one in rows if one["mark"] in text):
+    for row in (one for one in read_table("forms")["agree"]["value"] if one["mark"] in text):
         given = {one[one.lastindex or 0] for one in list_matches(row["given"], text)}
         asked = [
             (one[at], one.span(at))

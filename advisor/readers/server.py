@@ -137,9 +137,7 @@ def _whole(value: Any) -> int | None:
 
 
 def counters(url: str, key: str | None = None, replicas: Sequence[str] = ()) -> Scrape | None:
-    """The server's counters now, or the sum over the `replicas` behind it; None where one offers
-    none. Raises ServerGone or Refused.
-    """
+    """Its counters or the sum over `replicas`; None without. Raises ServerGone or Refused."""
     try:
         texts = {one: get(one, "/metrics", key=key) for one in replicas or (url,)}
         return together(
@@ -161,9 +159,7 @@ def stream(
     opened: Callable[[HasFile], None] | None = None,
     key: str | None = None,
 ) -> StreamedAnswer:
-    """Send one chat request and read its stream; `stall_s` bounds each time without text. Raises
-    ServerGone, BadAnswer or Refused.
-    """
+    """One chat, `stall_s` for each silence. Raises ServerGone, BadAnswer or Refused."""
     data = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
     reader, limit = _Reader(body.get("max_tokens")), Limit(stall_s)

@@ -24,10 +24,7 @@ NEAR = sourced(
     0.12, "probability", "a chance that other answers call enough: the reader compares", "chosen"
 )
 NEAR_END = sourced(
-    1.42,
-    "ratio",
-    "half a doubling of requests to where CUDA graphs end: one of two loads",
-    "chosen",
+    1.42, "ratio", "half a doubling of requests to where CUDA graphs end: one of two", "chosen"
 )
 ROUNDED = 0.005  # what whole percent hide
 

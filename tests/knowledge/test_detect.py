@@ -57,10 +57,16 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("Tesla M40, 11448\n", "m40-12gb", 1),
         ("NVIDIA A800-SXM4-80GB, 81920\n", "a800", 1),
         ("NVIDIA A800 80GB PCIe, 81920\n", "a800", 1),
+        ("GPU[0]\t\t: Card Series: \t\tAMD Radeon RX 7900 XTX\nGPU[0]\t\t: GFX Version: "
+         "\t\tgfx1100\n", "rx7900xtx", 1),
+        ("GPU[0] : Card Series: AMD Instinct MI300X\nGPU[1] : Card Series: AMD Instinct "
+         "MI300X\n", "mi300x", 2),
+        ("GPU[0] : Card Series: AMD Radeon Graphics\nGPU[0] : GFX Version: gfx1151\n",
+         "strix-halo", 1),
     ],
 )  # fmt: skip
-def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
-    bare["nvidia-smi"] = printed
+def test_printed_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
+    bare["rocm-smi" if printed.startswith("GPU[") else "nvidia-smi"] = printed
     hw, found = detect()
     assert (hw.id, found) == (ident, count)
 
@@ -83,23 +89,6 @@ def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
     hw, count = detect()
     memory = hw.memory_gb and (hw.memory_gb.value, hw.memory_gb.status)
     assert (hw.id, count, memory) == ("apple-m4-max", 1, (64, "measured"))
-
-
-@pytest.mark.parametrize(
-    ("printed", "ident", "count"),
-    [
-        ("GPU[0]\t\t: Card Series: \t\tAMD Radeon RX 7900 XTX\nGPU[0]\t\t: GFX Version: "
-         "\t\tgfx1100\n", "rx7900xtx", 1),
-        ("GPU[0] : Card Series: AMD Instinct MI300X\nGPU[1] : Card Series: AMD Instinct "
-         "MI300X\n", "mi300x", 2),
-        ("GPU[0] : Card Series: AMD Radeon Graphics\nGPU[0] : GFX Version: gfx1151\n",
-         "strix-halo", 1),
-    ],
-)  # fmt: skip
-def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
-    bare["rocm-smi"] = printed
-    hw, found = detect()
-    assert (hw.id, found) == (ident, count)
 
 
 @pytest.mark.parametrize(("told", "value"), [("MemTotal:  131072000 kB", 125.0), ("", 128)])

@@ -72,22 +72,15 @@ def test_what_one_request_lacks(tp: int) -> None:
     assert made.fits is False and made.short_gib == pytest.approx(one - left, abs=0.006)
 
 
-def test_a_drafting_layer_takes_its_share_of_every_request() -> None:
-    known = facts("h200", "fp8", MOE)
-    free, length = 1e11, 10_000
-    plain = memory._requests(known, plan("sglang"), known.shape, free, length)
-    drafted = memory._requests(known, plan("sglang", "mtp", 2), known.shape, free, length)
-    assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(known.shape), rel=1e-6)
-
-
 def test_requests_beside_those_that_run_share_with_their_states() -> None:
     """Of what states leave: one more layer's cache with drafts, and a state more a draft token."""
     moe, hybrid = facts("h200", "fp8", MOE), facts("h200", "q8_0", HYBRID)
-    plain, drafted = (
-        memory._requests(moe, one, moe.shape, 1e11, 10_000, 0.0)
-        for one in (plan("sglang"), plan("sglang", "mtp", 2))
-    )
-    assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(moe.shape), rel=1e-6)
+    for running in (None, 0.0):
+        plain, drafted = (
+            memory._requests(moe, one, moe.shape, 1e11, 10_000, running)
+            for one in (plan("sglang"), plan("sglang", "mtp", 2))
+        )
+        assert plain / drafted == pytest.approx(1 + 1 / kv_sizes.full_layers(moe.shape), rel=1e-6)
     token = kv_sizes.bytes_per_token(hybrid.shape, None)
     one = 2_048 * token * (1 + 1 / kv_sizes.full_layers(hybrid.shape))
     for k in (1, 3):

@@ -3,7 +3,7 @@ llama.cpp's loop. What a parser would refuse is kept with `known=False`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.domain.nouns import EnvVar, Flag, Span, StraySwitchValue
 from advisor.domain.patterns import lazy_re
@@ -17,14 +17,6 @@ FALSE = frozenset({"0", "false", "off", "no", "disabled"})
 
 # what a switch is given by mistake; a number may be another option's
 TRUTHS = (TRUE | FALSE) - {"0", "1"}
-
-
-class Walk(NamedTuple):
-    """A command line taken apart: flags, positional arguments and values of switches."""
-
-    flags: tuple[Flag, ...]
-    positionals: tuple[Token, ...]
-    switch_values: tuple[StraySwitchValue, ...]
 
 
 class Reader(NamedTuple):
@@ -63,96 +55,76 @@ def is_flag(token: Token) -> bool:
     return " " not in text.partition("=")[0]
 
 
-class _Walk(NamedTuple):
-    """What a walk over a command line has found so far."""
+class Walk:
+    """A command line taken apart: flags, positional arguments and values of switches."""
 
-    flags: list[Flag]
-    positionals: list[Token]
-    switch_values: list[StraySwitchValue]
+    def __init__(self, tokens: Sequence[Token] = (), flags: Iterable[Flag] = ()) -> None:
+        self.tokens, self.at = tokens, 0
+        self.switch = ""  # the one just before
+        self.flags = list(flags)
+        self.positionals: list[Token] = []
+        self.switch_values: list[StraySwitchValue] = []
 
-    def add_word(self, token: Token, switch: str) -> None:
-        """A word that is no option: a stray value of the switch before it, or a positional."""
-        if switch and token.text.lower() in TRUTHS:
-            self.switch_values.append(StraySwitchValue(switch, token.text))
-            self.flags[-1] = self.flags[-1].replace(value_span=token.span)
-        else:
-            self.positionals.append(token)
+    def options(self) -> Iterator[Token]:
+        """The options in turn; other words are values of the switch before or positionals."""
+        while self.at < len(self.tokens):
+            token, switch = self.tokens[self.at], self.switch
+            self.at, self.switch = self.at + 1, ""
+            if is_flag(token):
+                yield token
+            elif switch and token.text.lower() in TRUTHS:
+                self.switch_values.append(StraySwitchValue(switch, token.text))
+                self.flags[-1] = self.flags[-1].replace(value_span=token.span)
+            else:
+                self.positionals.append(token)
 
-    def walk(self) -> Walk:
-        return Walk(tuple(self.flags), tuple(self.positionals), tuple(self.switch_values))
+    def take_values(self, name: str, match: Match | None, reader: Reader) -> list[Token]:
+        """The values that follow an option."""
+        if match is not None and not match.dotted and match.option.takes_value is False:
+            return []
+        many = reader.took_many(name) if match is None else match.option.many and not match.dotted
+        begun, end = self.at, len(self.tokens)
+        while self.at < end and not is_flag(self.tokens[self.at]) and (many or self.at == begun):
+            self.at += 1
+        values = list(self.tokens[begun : self.at])
+        while match is None and self.at < end and _NUMBER.match("-" + self.tokens[self.at].text):
+            self.at += 1  # more numbers of an option that is not known
+        return values
 
 
 def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags and positionals of an argparse command line."""
-    seen = _Walk([], [], [])
-    flags, at, switch = seen.flags, 0, ""
-    while at < len(tokens):
-        token = tokens[at]
-        at += 1
-        if not is_flag(token):
-            seen.add_word(token, switch)
-            switch = ""
-            continue
-        switch = ""
+    walk = Walk(tokens)
+    for token in walk.options():
         if token.text == "--":
             continue
         name, equals, inline = token.text.partition("=")
         match, known = reader.match(name)
-        if match is None:
-            packed = _packed_flag(token, reader)
-            if packed is not None:
-                flags.append(packed)
-                continue
-        if equals:
-            values = [token._replace(text=inline)]
-        else:
-            values, at = _values_after(tokens, at, name, match, reader)
+        if match is None and (packed := _packed_flag(token, reader)) is not None:
+            walk.flags.append(packed)
+            continue
+        values = [token._replace(text=inline)] if equals else walk.take_values(name, match, reader)
         if match is not None and match.option.takes_value is False and not match.dotted:
-            switch = "" if equals else name
+            walk.switch = "" if equals else name
             if equals and inline.lower() in TRUTHS:
-                seen.switch_values.append(StraySwitchValue(name, inline))
-        flags.append(make_flag(token, name, match, known, values))
-    return seen.walk()
-
-
-def _values_after(
-    tokens: Sequence[Token], at: int, name: str, match: Match | None, reader: Reader
-) -> tuple[list[Token], int]:
-    """The values of an option that follow it from `at` on, and where the next option is."""
-    values: list[Token] = []
-    if match is not None and not match.dotted and match.option.takes_value is False:
-        return values, at
-    many = reader.took_many(name) if match is None else match.option.many and not match.dotted
-    while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
-        values.append(tokens[at])
-        at += 1
-    while match is None and at < len(tokens) and _NUMBER.match("-" + tokens[at].text):
-        at += 1  # more numbers of an option that is not known
-    return values, at
+                walk.switch_values.append(StraySwitchValue(name, inline))
+        walk.flags.append(make_flag(token, name, match, known, values))
+    return walk
 
 
 def _packed_flag(token: Token, reader: Reader) -> Flag | None:
     """A short option with its value in one argument: -O2, -tp4."""
     short = re.match(r"(-[A-Za-z]+)(\d+)$", token.text)
-    if short is None:
-        return None
-    match, known = reader.match(short[1])
-    if match is None:
+    match, known = reader.match(short[1]) if short else (None, False)
+    if short is None or match is None:
         return None
     return make_flag(token, short[1], match, known, [token._replace(text=short[2])])
 
 
 def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags of a llama.cpp command line; `--x=v`, which it refuses, is read as meant."""
-    seen = _Walk([], [], [])
-    flags, at, switch = seen.flags, 0, ""
-    while at < len(tokens):
-        token = tokens[at]
-        at += 1
-        if not is_flag(token):
-            seen.add_word(token, switch)
-            switch = ""
-            continue
+    walk = Walk(tokens)
+    for token in walk.options():
         name, equals, inline = token.text.partition("=")
         match, known = reader.match(name)
         own = match is None and name in reader.switches | reader.valued
@@ -160,16 +132,16 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
         stands_alone = match is not None and match.option.takes_value is False
         if equals:
             values, known = [token._replace(text=inline)], False
-        elif name not in reader.switches and not stands_alone and at < len(tokens):
-            follows = tokens[at]
+        elif name not in reader.switches and not stands_alone and walk.at < len(tokens):
+            follows = tokens[walk.at]
             # an option behind an option: the value was forgotten (a bare -fa)
             takes_any = match is not None and match.option.type != "int"
             if not is_flag(follows) or (takes_any and reader.match(follows.text)[0] is None):
                 values = [follows]
-                at += 1
-        switch = name if stands_alone and not equals else ""
-        flags.append(make_flag(token, name, match, known or own, values))
-    return seen.walk()
+                walk.at += 1
+        walk.switch = name if stands_alone and not equals else ""
+        walk.flags.append(make_flag(token, name, match, known or own, values))
+    return walk
 
 
 def make_flag(
@@ -237,7 +209,7 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
 
 def mapping_flags(
     items: Iterable[tuple[Token, Token | None]], reader: Reader, origin: str
-) -> tuple[Flag, ...]:
+) -> list[Flag]:
     """Flags of keys and values: INI presets, `--config` YAML, Python keywords."""
     flags: list[Flag] = []
     for key, value in items:
@@ -262,4 +234,4 @@ def mapping_flags(
         spelled = name if match is not None else key.text
         flag = make_flag(key, spelled, match, known, [value] if value else [])
         flags.append(flag.replace(origin=origin, raw=key.text))
-    return tuple(flags)
+    return flags

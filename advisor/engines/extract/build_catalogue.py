@@ -229,8 +229,7 @@ def _successor(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str
     if "Deprecated" not in (row.get("action") or ""):
         return None
     same = (o for o in rows if o["dest"] == row["dest"])
-    kept = next((o for o in same if "Deprecated" not in (o["action"] or "")), row)
-    name = primary(kept["flags"])
+    name = primary(next((o for o in same if "Deprecated" not in (o["action"] or "")), row)["flags"])
     return name if name != primary(row["flags"]) else None
 
 

@@ -22,16 +22,8 @@ HELD = 0.002  # weight of the distance from the start, so that what no row tells
 NOBODY = 1e3  # noise of an observation that is not there
 LOW, HIGH = -7.0, 1.0  # of the logarithms of the parameters
 STEP = 1e-3  # of the numerical gradient
-START = Kernel(
-    0.8,
-    0.5,
-    0.2,
-    0.05,
-    1.0,
-    (0.3, 0.1, 1.5, 0.25, 0.2, 0.1),
-    (0.2, 0.3, 0.3, 0.3, 0.4, 0.6, 0.6, 0.6, 0.05),
-    (0.3, 0.5, 0.1, 0.1),
-)
+_FADES = (0.3, 0.1, 1.5, 0.25, 0.2, 0.1), (0.2, 0.3, 0.3, 0.3, 0.4, 0.6, 0.6, 0.6, 0.05)
+START = Kernel(0.8, 0.5, 0.2, 0.05, 1.0, *_FADES, (0.3, 0.5, 0.1, 0.1))
 
 
 class OwnRunRows(NamedTuple):

@@ -98,7 +98,7 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
     rest = body.part(found.end(), len(body))
     if prefix:
         return hole(prefix + name, at)
-    value = _element(scope, name, index)
+    value = element(scope, name, index)
     if value is None and rest.text[:2].strip(":")[:1] in ("-", "=", "+"):
         scope.asked[0] += 1  # the default stands for what the environment does not set
     if rest.text:
@@ -106,7 +106,8 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
     return hole(name + (index or ""), at) if value is None else value
 
 
-def _element(scope: Scope, name: str, index: str | None) -> Value | None:
+def element(scope: Scope, name: str, index: str | None) -> Value | None:
+    """A variable's value or its element; of an array without an index the first."""
     value = scope.get(name)
     if value is None or (index is None and not isinstance(value, list)) or name in ("@", "*"):
         return value

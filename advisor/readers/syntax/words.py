@@ -12,7 +12,7 @@ from advisor.readers.syntax.mapped import (
     join,
     synthetic,
 )
-from advisor.readers.syntax.scope import Scope, Value, closing_index, parameter
+from advisor.readers.syntax.scope import Scope, Value, closing_index, element, parameter
 
 _NAME_OF = lazy_re(r"\$\{?([A-Za-z_]\w*)")
 _OPTION_BEFORE = lazy_re(r"(?:^|[\s\"'])--?[A-Za-z][\w-]*[ =]$")
@@ -218,11 +218,8 @@ class _Lexer(Record):
         found = _NAME.match(text, i + 1)
         if not found:
             return i + 1, self.source.part(i, i + 1)
-        name = found.group()
-        value = self.scope.get(name)
-        if isinstance(value, list) and name not in ("@", "*"):
-            value = value[0] if value else EMPTY
-        return found.end(), hole(name, at) if value is None else value
+        value = element(self.scope, found.group(), None)
+        return found.end(), hole(found.group(), at) if value is None else value
 
     def inner(self, body: Mapped) -> Mapped:
         """The default in `${NAME:-default}`: a word of its own."""
@@ -239,7 +236,4 @@ class _Lexer(Record):
 
     def substitution(self, body: Mapped, quoted: bool) -> None:
         value = self.substitute(body)
-        if quoted:
-            self.add(value)
-        else:
-            self.add_unquoted(value)
+        self.add(value) if quoted else self.add_unquoted(value)
