@@ -89,7 +89,7 @@ class Predicted(NamedTuple):
 
 def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
     """One prediction at some points, another elsewhere."""
-    return Predicted._make(np.where(where, *pair) for pair in zip(one, other, strict=True))
+    return Predicted._make(np.where(where, getattr(one, x), getattr(other, x)) for x in one._fields)
 
 
 class Posterior(NamedTuple):
