@@ -11,7 +11,7 @@ from advisor import engines
 from advisor.advice import adaptive, decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import Beside
-from advisor.advice.explain.what_if import would_change
+from advisor.advice.explain.what_if import smaller_cache, would_change
 from advisor.advice.plans import limits, offload, placement, topology
 from advisor.advice.plans.placement import is_priced
 from advisor.advice.resolve import facts_for_request
@@ -182,7 +182,8 @@ def advise(
     gain = None
     if best is not None and best.estimate is not None and decide.tells(best.estimate, facts.goal):
         gain = decide.goal_interval(best.estimate, facts.aim)
-    flips = Later(partial(would_change, facts, block)) if what_if else ()
+    cache = smaller_cache(facts, block) if what_if else ""
+    flips = Later(partial(would_change, facts, block, cache)) if what_if else ()
     facts = facts.replace(defaults=chosen)
     both = (*running.findings, *(best.findings if best is not None else ()))
     return Advice(
@@ -201,6 +202,7 @@ def advise(
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
         next_layout=placement.runner_up(layouts),
+        smaller_cache=cache,
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,

@@ -76,6 +76,7 @@ class Facts(Frozen):
     gpus: int = 1
     tp: int | None = None
     concurrency: int | None = None
+    mean_batch: float | None = None  # requests of one step, where replicas or stages share them
     ctx_tokens: int | None = None
     output_tokens: int | None = None
     output_spread: float | None = None  # half the range of answer lengths by their mean
@@ -313,6 +314,7 @@ class Advice(Frozen):
     reasons: Sequence[Reason] = ()  # strongest first; without `what_if` found when first read
     runners_up: tuple[Candidate, ...] = ()
     next_layout: str = ""  # of several GPUs: the second best split, and what it costs
+    smaller_cache: str = ""  # what a KV cache of 8 bits would give, where that is much
     would_change: Sequence[str] = ()  # found when it is first read: it takes longer than the rest
     launch: LaunchText
     launch_off: LaunchText

@@ -31,10 +31,11 @@ def in_step(facts: Facts, plan: Plan, board: int | None = None) -> tuple[Facts, 
     share = memory.replica(facts, plan)
     if board is not None and plan.tp <= board > 1 and facts.interconnect in ("roce", "ethernet"):
         share = share.replace(interconnect=None)
-    if plan.pp == 1:
+    if batches(plan) == 1:
         return share, plan
     slots = -(-plan.max_num_seqs // plan.pp) if plan.max_num_seqs else None
-    return share.replace(concurrency=-(-share.load // plan.pp)), plan.replace(max_num_seqs=slots)
+    share = share.replace(concurrency=-(-share.load // plan.pp), mean_batch=_each(facts, plan))
+    return share, plan.replace(max_num_seqs=slots)
 
 
 def batches(plan: Plan) -> int:
@@ -44,4 +45,9 @@ def batches(plan: Plan) -> int:
 
 def busy(facts: Facts, plan: Plan) -> float:
     """Batches at once that have something to do."""
-    return facts.load / -(-facts.load // batches(plan))
+    return facts.load / _each(facts, plan)
+
+
+def _each(facts: Facts, plan: Plan) -> float:
+    """Requests of each of them: their mean, where one has a request more than another."""
+    return max(facts.load / batches(plan), 1.0)

@@ -186,6 +186,22 @@ def test_stages_are_priced_as_one_machine_that_takes_turns() -> None:
     assert plain(16, 64) == pytest.approx(2 / 1.2 * plain(8, 32), rel=0.05)
 
 
+@pytest.mark.parametrize(("requests", "each"), [(5, (2, 3)), (15, (7, 8)), (33, (16, 17))])
+@pytest.mark.parametrize("hardware", ["gb10", "h200", "rtx3090"])
+def test_unequal_replicas_add_up(hardware: str, requests: int, each: tuple[int, ...]) -> None:
+    """What one of two replicas has more than the other costs the other nothing."""
+
+    def rate(k: int, gpus: int, requests: int) -> float:
+        asked = {"hardware": hardware, "model": "qwen3-8b", "quant": "fp8", "engine": "vllm"}
+        facts = facts_for_request(Request(**asked, gpus=gpus, concurrency=requests))
+        plan = propose.with_method(facts, propose.base_plan(facts, (1, gpus)), "eagle3", 2)
+        of = judge.estimate_plans(facts, [plan])[0].output_tok_s
+        return (of.value if k else of.baseline) or 0.0
+
+    for k in (0, 2):
+        assert rate(k, 2, requests) == pytest.approx(sum(rate(k, 1, n) for n in each), rel=0.01)
+
+
 def test_replicas_of_two_machines_are_those_of_one_on_each() -> None:
     made = recommend(hardware="h100", gpus=16, model="qwen3.6-27b", concurrency=64)
     ranks = made.plan.tp * made.plan.dp

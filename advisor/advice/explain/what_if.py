@@ -2,17 +2,19 @@
 nothing can speculate here, and what to ask for then.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 from advisor.advice import judge, resolve
 from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, vetoes
 from advisor.advice.judge import PlanQuestion
-from advisor.advice.plans import methods, propose
+from advisor.advice.plans import cache_types, methods, propose
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.advice.wording import name_of
+from advisor.advice.wording import name_of, whole_percent
 from advisor.domain.nouns import AdvisorError, Candidate, Decision, Facts, Method, Plan, Request
-from advisor.engines.traits import gguf_engine
+from advisor.domain.sourced import sourced
+from advisor.engines.traits import gguf_engine, traits
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import drafters
 from advisor.knowledge.drafters import asked_method
@@ -24,13 +26,19 @@ _WORDS: dict[Decision, str] = {"on": "on", "off": "off", "measure": "measure fir
 # Acceptances tried, as parts of the way from the expected one to none or all: the expected one
 # itself, once measured, is surer.
 _PARTS = {"less": (0.25, 0.5, 0.75), "more": (0.0, 0.25, 0.5, 0.75)}
+CACHE_PART = sourced(
+    0.3, "part of a step", "that reads a 16-bit cache: half of it gone gives 1.18x", "derived"
+)
+CACHE_GAIN = sourced(1.15, "ratio", "Policy: less is not worth another precision", "chosen")
 
 # questions that lie ever further from the one asked, each with how its condition is said
 Way = Sequence[tuple[str, PlanQuestion]]
 
 
-def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
-    """Sentences that name the nearest change of load or acceptance that flips the answer."""
+def would_change(facts: Facts, verdict: Verdict, cache: str = "") -> tuple[str, ...]:
+    """Sentences that name the nearest change of load or acceptance that flips the answer; `cache`:
+    what `smaller_cache` gave.
+    """
     if verdict.best is None:
         return _without_method(facts, verdict)
     if verdict.rule == "one_token":
@@ -47,6 +55,8 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         )
     if verdict.decision == "measure":
         lines.insert(0, "an A/B benchmark on this machine")
+    if cache:
+        lines.append(f"{cache} in speed, since each step reads half: compare answers first")
     return tuple(lines)
 
 
@@ -66,6 +76,47 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     since = methods.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
     own = (f"{facts.engine} {since} or newer, which takes the model's assistant",) if since else ()
     return (*own, *_other_engines(facts, asked), other)
+
+
+def smaller_cache(facts: Facts, verdict: Verdict) -> str:
+    """What the answer's run gains with a KV cache of 8 bits that was not asked for, where reading
+    the cache is much of a step; "" elsewhere.
+    """
+    now = verdict.best_candidate or verdict.candidates[0]
+    kind, bill = now.plan.kv_cache_dtype, now.estimate.memory if now.estimate else None
+    bandwidth = facts.device.memory_bandwidth_gb_s
+    if now.estimate is None or bill is None or kind is not None or bandwidth is None:
+        return ""
+    slots = traits(now.plan.engine).pool == "slots"  # such caches are read slower
+    if slots or not cache_types.reads_8_bits(facts, now.plan):
+        return ""
+    running, step = bill.requests or 0, now.estimate.terms.get("base_step_ms")
+    tokens = min(running, now.estimate.terms["requests_base"]) * (bill.request_tokens or 0)
+    read = (bill.kv_gib or 0.0) * tokens / (bill.kv_tokens or 1) * 2**30 / 1e6  # MB
+    if not step or read / bandwidth.value < CACHE_PART * step:
+        return ""
+    try:
+        asked = resolve.bare_facts(facts.question.replace(kv_cache_dtype="8bit"))
+        question = judge.candidate_plans(asked.replace(own_runs=facts.own_runs), judge.weigh)
+    except AdvisorError:
+        return ""
+    (later,) = judge.verdicts([question])
+    then = later()
+    on = verdict.decision == then.decision == "on"
+    gain = _speed(facts, then, on) / _speed(facts, verdict, on)
+    option = f"--kv-cache-dtype {then.candidates[0].plan.kv_cache_dtype}"
+    return f"{option}: {whole_percent(gain)}" if gain >= CACHE_GAIN else ""
+
+
+def _speed(facts: Facts, verdict: Verdict, on: bool) -> float:
+    """Tokens per second of all requests, or of one for its TPOT, with or without speculation."""
+    estimate = (verdict.best_candidate or verdict.candidates[0]).estimate
+    if estimate is None:
+        return math.nan
+    if facts.aim == "tpot":
+        return 1e3 / ((estimate.tpot_ms.value if on else estimate.tpot_ms.baseline) or math.nan)
+    rate = estimate.output_tok_s
+    return (rate.value if on else rate.baseline) or math.nan
 
 
 def no_method(facts: Facts, base: Plan) -> str:

@@ -202,7 +202,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
 def _request_columns(facts: Facts) -> dict[str, object]:
     made: dict[str, object] = {
         "gpus": float(facts.gpus),
-        "concurrency": scaled_value(facts.concurrency),
+        "concurrency": scaled_value(facts.mean_batch or facts.concurrency),
         "input_tokens": scaled_value(facts.ctx_tokens),
         "output_tokens": scaled_value(facts.output_tokens),
         "output_spread": scaled_value(facts.output_spread),
