@@ -151,7 +151,8 @@ def _from_memory(facts: Facts, plan: Plan) -> Reason | None:
         f"{bill.request_tokens or 0:,} tokens at once, without speculation: the others wait"
     )
     brief = f"{bill.requests:,} of {asked:,} requests run at once, the others wait"
-    return reason(text, "memory bill", weight=1.35, brief=brief, risk=True)
+    most = 2 * bill.requests < asked  # wait: before any other risk
+    return reason(text, "memory bill", weight=3.1 if most else 1.35, brief=brief, risk=True)
 
 
 def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]:
@@ -203,6 +204,11 @@ def _from_step(facts: Facts, best: Candidate) -> Reason | None:
         brief = f"{decoding:.2f}x while decoding; {lost} leave {overall:.2f}x"
     elif abs(apart) >= OTHER_GAIN or (decoding < 1 < overall and apart >= SAME_GAIN):
         brief = f"{decoding:.2f}x while decoding{_what_else(best, decoding)}"
+    if facts.aim == "tpot" and overall <= 1 < (tpot := estimate.tpot_ms.speedup.p50):
+        brief = (
+            f"TPOT {tpot:.2f}x, as a step beside prompts yields {length.p50:.2f} tokens; output "
+            f"tok/s {overall:.2f}x, so a whole request takes longer"
+        )
     return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
 
 
