@@ -60,7 +60,7 @@ _BITS = sourced(
 _USUAL_BITS = sourced(4.8, "bits", "Q4_K_M, the most published K-quant", "assumed")
 # Most tokens in the vector kernel for Q2_K .. Q6_K, by architecture, and the first build that has
 # the switch.
-_TUNED: dict[str, tuple[float, tuple[float, ...]]] = sourced(
+TUNED: dict[str, tuple[float, tuple[float, ...]]] = sourced(
     {
         "sm_89": (10530, (4, 6, 8, 8, 8)),  # llama.cpp #26079, merged between b10454 and b10549
         "sm_120": (10530, (5, 5, 5, 6, 7)),
@@ -89,7 +89,7 @@ def dense_limit(p: P.Points) -> Floats:
         return limit
     size = np.searchsorted(_BITS, np.nan_to_num(p.quant_bits, nan=_USUAL_BITS))
     cards = p.is_path("llamacpp-cuda", "llamacpp-rocm") & k_quant
-    for arch, (build, limits) in _TUNED.items():
+    for arch, (build, limits) in TUNED.items():
         here = cards & (p.arch == P.ARCHS.index(arch)) & (np.nan_to_num(p.version) >= build)
         if arch == "gfx9":
             here &= p.bf16 > _MATRIX_CORES

@@ -10,9 +10,10 @@ from advisor.domain.nouns import Advice, Estimate, Evidence, Facts, Plan, Reason
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import requests
-from advisor.engines.traits import traits
+from advisor.engines.traits import gguf_engine, traits
 from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge import store as knowledge
+from advisor.perf import kernels
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, share_words
 from advisor.rules.kit.policy import graphs_end
@@ -154,12 +155,19 @@ def risks(advice: Advice) -> list[str]:
     starts = [x for x in advice.findings if x.code in ("SD268", "SD272") and not x.effect]
     flagged = [f"{x.message} [{x.code}]" for x in starts]
     flagged += [r.brief or r.text for r in strongest(advice.reasons) if r.risk]
-    end = graphs_words(advice.facts, advice.candidate, advice.request.concurrency)
+    end = kernel_words(advice.facts, advice.candidate, advice.request.concurrency)
     return [risk for risk in (*flagged[:1], end, _acceptance_risk(advice)) if risk]
 
 
-def graphs_words(facts: Facts, plan: Plan | None, requests: int) -> str:
-    """From which load on verify steps leave vLLM's CUDA graphs, where so many are near; or ""."""
+def kernel_words(facts: Facts, plan: Plan | None, requests: int) -> str:
+    """From which load on steps leave vLLM's CUDA graphs, or llama.cpp's kernels for few tokens
+    where these were not tuned to cost the same, if so many are near; or "".
+    """
+    few = kernels.LONGEST
+    if plan and gguf_engine(plan.engine) and facts.device.arch not in kernels.TUNED:
+        near = few / NEAR_END <= requests <= NEAR_END * few
+        ends = f"{few:.0f} tokens a step: speeds jump from {few:.0f} to {few + 1:.0f} requests"
+        return f"llama.cpp's kernels for few tokens end at {ends}" if near else ""
     if plan is None or facts.hardware is None or (ends := graphs_end(facts, plan)) is None:
         return ""
     tokens, last = ends

@@ -31,7 +31,7 @@ from advisor.render.layout import (
     within_lines,
 )
 from advisor.render.text_sections import METHOD_NAMES, drafts_note, run_lines
-from advisor.render.verdict import graphs_words
+from advisor.render.verdict import kernel_words
 
 AXIS_COLUMNS, LEAST_COLUMNS = 10, 8  # of the values, and of one curve's, blanks included
 
@@ -44,7 +44,7 @@ def sweep_text(found: Sweep, paper: Paper = PAGE) -> str:
     drawn = charts(found)
     if not drawn:
         lines += [heading(title(found)), "", *_table(found, found.loads, paper)]
-        for line in _graph_ends(found, found.loads):
+        for line in _kernel_ends(found, found.loads):
             lines += ["", *paper.item(line)]
     for count, chart in enumerate(drawn):
         lines += [""] if count else []
@@ -59,17 +59,17 @@ def _section(found: Sweep, chart: Chart, paper: Paper) -> list[str]:
     goal = GOAL_NAMES[found.request.goal]
     lines += paper.wrap(f"Median gain in {goal} against {chart.x_label}:")
     lines += [*_medians(chart, paper), "", *_table(found, chart.loads, paper), ""]
-    for line in (*higher_medians(chart), *crossings(chart), *_graph_ends(found, chart.loads)):
+    for line in (*higher_medians(chart), *crossings(chart), *_kernel_ends(found, chart.loads)):
         lines += paper.item(line)
     if chart.ranges is not None:
         lines += _ranges(chart.ranges, paper)
     return lines
 
 
-def _graph_ends(found: Sweep, loads: Sequence[LoadPoint]) -> list[str]:
-    """Where a k leaves the engine's CUDA graphs near these loads, a sentence each."""
+def _kernel_ends(found: Sweep, loads: Sequence[LoadPoint]) -> list[str]:
+    """Where a k leaves the engine's CUDA graphs or kernels near these loads, a sentence each."""
     points = ((point.plan, load.request.concurrency) for load in loads for point in load.points)
-    return sorted({graphs_words(found.facts, *point) for point in points} - {""})
+    return sorted({kernel_words(found.facts, *point) for point in points} - {""})
 
 
 def _medians(chart: Chart, paper: Paper) -> list[str]:
