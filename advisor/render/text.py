@@ -211,7 +211,10 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
     own = advice.facts.own_runs  # beside which nobody else's is "here"
     if not (estimate.ttft_ms.predictable or own) and (row := ttft_pair(advice)) is not None:
         load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
-        lines += paper.wrap(f"TTFT measured here: {times(row.speedup)} ({load}, k={row.k})", "  ")
+        lines += paper.wrap(
+            f"TTFT scatters too widely; one run here: {times(row.speedup)} ({load}, k={row.k})",
+            "  ",
+        )
     return lines
 
 

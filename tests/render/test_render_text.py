@@ -159,7 +159,7 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
     text = advice_text(cases.on(estimate=advice.estimate.model_copy(update={"ttft_ms": vague})))
     line = next(line for line in text.splitlines() if line.startswith("TTFT"))
     assert line == "TTFT           not predictable        4.0 s"
-    assert "\n  TTFT measured here: 2.31x (16 x 2,048 tokens, k=2)\n" in text
+    assert "\n  TTFT scatters too widely; one run here: 2.31x (16 x 2,048 tokens, k=2)\n" in text
 
 
 @pytest.mark.parametrize(
