@@ -146,8 +146,9 @@ class RowWords:
         gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
         self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
         several = self.asks & self._trait("replicas") & (gpus > tp) & (load > 0)
-        for name, values in (("concurrency", np.ceil(load / (gpus // tp))), ("gpu_count", tp)):
-            self._write(name, several, [f"{value:g}" for value in values[several].tolist()])
+        each = np.fmax(load / (gpus // tp), 1.0)  # the mean where replicas are unequal (perf/steps)
+        for name, values in (("concurrency", each), ("gpu_count", tp)):
+            self._write(name, several, [f"{value:.12g}" for value in values[several].tolist()])
         return self
 
     def _words(self, name: str) -> Column:
