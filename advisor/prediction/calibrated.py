@@ -29,6 +29,9 @@ LEAST_NOISE = sourced(
     0.02, "log ratio", "Of an own gain, whose sd holds what single runs scatter by", "chosen"
 )
 # of a level without speculation: load and context; model, quantisation and engine
+EVEN = sourced(
+    0.5, "correlation, probability", "rather the same than another; a sign that is open", "chosen"
+)
 LEVEL_MEASURES = [*range(own_runs.LOG_K), *range(own_runs.MODEL, own_runs.WHOLE)]
 LEVEL_FADE = sourced(
     np.array([0.5, 0.5, 2.0, 2.0, 2.0]), "exponent", "own choice: of another model little", "chosen"
@@ -157,11 +160,11 @@ def _held_beside(found: Predicted, there: Places, seen: Observations) -> Predict
     gap = own_runs.distances(there.where, seen.at.where)
     same = seen.at.where[:, own_runs.FIRST] * (gap[..., own_runs.METHOD :] == 0).all(axis=-1)
     near = same * np.exp(-gap[..., : own_runs.WORKLOAD].sum(axis=-1) / 2)
-    toward = np.where(near.max(axis=1) > 0.5, np.exp(seen.log[near.argmax(axis=1)]), found.p50)
+    toward = np.where(near.max(axis=1) > EVEN, np.exp(seen.log[near.argmax(axis=1)]), found.p50)
     return found._replace(
         p10=np.fmin(found.p10, toward),
         p90=np.fmax(found.p90, toward),
-        p_gain=np.where((toward < found.p10) | (toward > found.p90), 0.5, found.p_gain),
+        p_gain=np.where((toward < found.p10) | (toward > found.p90), EVEN, found.p_gain),
     )
 
 

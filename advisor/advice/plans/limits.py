@@ -41,9 +41,9 @@ FEW = sourced(
 WIDE_GRAPH_TOKENS = sourced(
     (1024, 2304),
     "tokens",
-    "where a card has room, and of experts on a server's: prompts of 700 and 1,500 tokens and "
-    "steps of 640 were measured within them (H200, vLLM 0.25.1, 35B-A3B), for 0.3 and 0.9 GiB more",
-    "measured",
+    "where a card has room, and of experts on a server's: measured with prompts of 700 and, without "
+    "drafts, 1,500 tokens (H200, vLLM 0.25.1, 35B-A3B); dense models by analogy",
+    "derived",
 )
 SLOTS = sourced(
     4, "requests at once", "a server with fewer lets a second browser tab wait", "chosen"
