@@ -41,8 +41,8 @@ FEW = sourced(
 WIDE_GRAPH_TOKENS = sourced(
     (1024, 2304),
     "tokens",
-    "where a card has room, and of experts on a server's: measured with prompts of 700 and, without "
-    "drafts, 1,500 tokens (H200, vLLM 0.25.1, 35B-A3B); dense models by analogy",
+    "where a card has room, and of experts on a server's: measured at prompts of 700 and, without "
+    "drafts, of 1,500 tokens (H200, vLLM 0.25.1, 35B-A3B); dense models by analogy",
     "derived",
 )
 SLOTS = sourced(
