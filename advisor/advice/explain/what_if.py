@@ -27,7 +27,7 @@ _WORDS: dict[Decision, str] = {"on": "on", "off": "off", "measure": "measure fir
 # itself, once measured, is surer.
 _PARTS = {"less": (0.25, 0.5, 0.75), "more": (0.0, 0.25, 0.5, 0.75)}
 CACHE_PART = sourced(
-    0.3, "part of a step", "that reads a 16-bit cache: half of it gone gives 1.18x", "derived"
+    0.3, "part of cache and weights", "that a step reads: half of it gone gives 1.18x", "derived"
 )
 CACHE_GAIN = sourced(1.15, "ratio", "Policy: less is not worth another precision", "chosen")
 
@@ -83,17 +83,14 @@ def smaller_cache(facts: Facts, verdict: Verdict) -> str:
     the cache is much of a step; "" elsewhere.
     """
     now = verdict.best_candidate or verdict.candidates[0]
-    kind, bill = now.plan.kv_cache_dtype, now.estimate.memory if now.estimate else None
-    bandwidth = facts.device.memory_bandwidth_gb_s
-    if now.estimate is None or bill is None or kind is not None or bandwidth is None:
+    plan, bill = now.plan, now.estimate.memory if now.estimate else None
+    apart = traits(plan.engine).pool != "slots"  # llama.cpp reads such caches slower
+    able = apart and plan.kv_cache_dtype is None and cache_types.reads_8_bits(facts, plan)
+    if not able or bill is None or not bill.kv_tokens:
         return ""
-    slots = traits(now.plan.engine).pool == "slots"  # such caches are read slower
-    if slots or not cache_types.reads_8_bits(facts, now.plan):
-        return ""
-    running, step = bill.requests or 0, now.estimate.terms.get("base_step_ms")
-    tokens = min(running, now.estimate.terms["requests_base"]) * (bill.request_tokens or 0)
-    read = (bill.kv_gib or 0.0) * tokens / (bill.kv_tokens or 1) * 2**30 / 1e6  # MB
-    if not step or read / bandwidth.value < CACHE_PART * step:
+    tokens = min(bill.requests or 0, facts.load / plan.dp) * (bill.request_tokens or 0)
+    read = (bill.kv_gib or 0.0) * tokens / bill.kv_tokens
+    if read < CACHE_PART * (read + bill.weights_gib):
         return ""
     try:
         asked = resolve.bare_facts(facts.question.replace(kv_cache_dtype="8bit"))

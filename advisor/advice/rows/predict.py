@@ -142,12 +142,11 @@ class RowWords:
         several = self._number("gpu_count") > 1
         self._ask(("tp",), _LAYOUT, np.stack(parts, 1), several & self._trait("replicas"))
         self._fill("interconnect", ("interconnect", "hardware", "gpu_count", "tp"), _rank_link)
-        # one replica of each row with its share of the requests; llama-server has no ranks
+        # one replica of each row with its mean share of the requests; llama-server has no ranks
         gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
         self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
         several = self.asks & self._trait("replicas") & (gpus > tp) & (load > 0)
-        each = np.fmax(load / (gpus // tp), 1.0)  # the mean where replicas are unequal (perf/steps)
-        for name, values in (("concurrency", each), ("gpu_count", tp)):
+        for name, values in (("concurrency", np.fmax(load / (gpus // tp), 1)), ("gpu_count", tp)):
             self._write(name, several, [f"{value:.12g}" for value in values[several].tolist()])
         return self
 
