@@ -23,31 +23,6 @@ MEMORY_SLACK = sourced(
     0.1, "share", "own choice: GB and GiB, and sizes that vendors round", "assumed"
 )
 
-# Chips whose smaller sizes of memory have the bandwidth of the listed one. Not here: M3 Max with 36
-# and 96 GB and M4 Max with 36 GB, which have three quarters of it.
-SAME_CHIP = sourced(
-    {
-        "apple-m1": (8, 16),
-        "apple-m1-pro": (16, 32),
-        "apple-m1-max": (32, 64),
-        "apple-m1-ultra": (64, 128),
-        "apple-m2": (8, 16, 24),
-        "apple-m2-pro": (16, 32),
-        "apple-m2-max": (32, 64, 96),
-        "apple-m2-ultra": (64, 128, 192),
-        "apple-m3": (8, 16, 24),
-        "apple-m3-pro": (18, 36),
-        "apple-m3-max": (48, 64, 128),
-        "apple-m3-ultra": (96, 256, 512),
-        "apple-m4": (16, 24, 32),
-        "apple-m4-pro": (24, 48, 64),
-        "apple-m4-max": (48, 64, 128),
-    },
-    "GB",
-    "M4 chips: a table of their sizes and bandwidths, theguardiantime.com, 2024; older: recall",
-    "assumed",
-)
-
 
 def split_count(name: str) -> tuple[str, int | None]:
     """A name and its number of GPUs, 1 to 1024: "2x3090", "dual 3090", "3090 x2"; else None."""
@@ -87,7 +62,7 @@ def strip_size(name: str) -> str:
     if known is None or (bare is not None and known.vendor != "apple"):
         return name  # a bare number is a part of most names
     memory = known.memory_gb.value if known.memory_gb is not None else None
-    if int(sized[2]) in SAME_CHIP.get(known.id, ()) and int(sized[2]) != memory:
+    if int(sized[2]) in known.other_memory_gb:
         return f"{known.id}@{sized[2]}gb"
     if memory is not None and abs(int(sized[2]) - memory) > MEMORY_SLACK * memory:
         raise AdvisorError(

@@ -55,6 +55,8 @@ class Hardware(Frozen):
     hardware_class: str = ""  # datacenter, workstation, consumer, laptop, unified, igpu
     unified_memory: bool = False
     memory_gb: Quantity | None = None
+    # sizes of the same chip with the same bandwidth (M4: theguardiantime.com, 2024; older: recall)
+    other_memory_gb: tuple[int, ...] = ()
     # what the driver reports in all, where ECC takes its bits from the memory (GDDR6)
     memory_reported_mib: Quantity | None = None
     memory_bandwidth_gb_s: Quantity | None = None
