@@ -79,6 +79,7 @@ class Facts(Frozen):
     mean_batch: float | None = None  # requests of one step, where replicas or stages share them
     ctx_tokens: int | None = None
     output_tokens: int | None = None
+    pool_tokens: int | None = None  # mean of the requests that share a server's memory, of a mix
     output_spread: float | None = None  # half the range of answer lengths by their mean
     workload: Workload | None = None
     temperature: float | None = None
@@ -110,6 +111,11 @@ class Facts(Frozen):
     def length(self) -> int:
         """Tokens of a request, prompt and answer; usual ones where nobody tells."""
         return (self.ctx_tokens or USUAL_PROMPT) + (self.output_tokens or USUAL_OUTPUT)
+
+    @property
+    def pooled(self) -> int:
+        """Tokens that a request holds in memory, on average of those beside it."""
+        return self.pool_tokens or self.length
 
     @property
     def known_shape(self) -> LLM | None:

@@ -7,7 +7,7 @@ test; bursts are not known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log
+from math import ceil, exp, log
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.domain.records import NamedTuple
+from advisor.engines.traits import traits
 from advisor.prediction import intervals, utility
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict import BASES
@@ -80,6 +81,9 @@ def build_server(mix: WorkMix, classes: Sequence[int], **more: Any) -> ServerDra
         free = {"goal": "balanced", "max_tpot_ms": None, "max_ttft_ms": None}
         frame = frame.replace(prefix_share=shared, **free)
     facts = resolve.bare_facts(frame)
+    if len(own) > 1 and traits(facts.engine).pool != "slots":  # no request has memory of its own
+        each = sum(work.concurrency * (work.ctx_tokens + work.output_tokens) for work in own)
+        facts = facts.replace(pool_tokens=ceil(each / at_once))
     more |= resolve.engine_choice(facts)
     return ServerDraft(
         classes=tuple(classes),

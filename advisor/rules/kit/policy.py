@@ -151,7 +151,9 @@ def running_requests(case: Case, k: int | None = None) -> int | None:
         return asked
     plan = case.plan if k is None else case.plan.replace(k=k)
     known = case.estimate.memory if k is None and case.estimate is not None else None
-    held = memory.max_requests(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
+    held = memory.max_requests(
+        facts, plan, facts.pool_tokens or facts.ctx_tokens + (facts.output_tokens or 0), known
+    )
     return asked if held is None else min(asked, held)
 
 
@@ -160,7 +162,7 @@ def demand_tokens(case: Case) -> int | None:
     asked, ctx = streams(case), case.facts.ctx_tokens
     if asked is None or ctx is None:
         return None
-    return asked * (ctx + (case.facts.output_tokens or 0))
+    return asked * (case.facts.pool_tokens or ctx + (case.facts.output_tokens or 0))
 
 
 class Said(NamedTuple):
