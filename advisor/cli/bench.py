@@ -61,8 +61,9 @@ def make_plan(out: Path, seeds: int, turns: int | None, rate: float | None, **as
     for path in plans.write(made, bench_script(advice, made, own_text=bool(prompts)), prompts, out):
         say(str(path))
     text = made.workload if prompts else "random"
+    folder, script = shell_word(str(out)), shell_word(str(out / "run.sh"))
     say(
-        f"next: advisor bench run {out} ({made.workload} prompts), or {out / 'run.sh'} with the "
+        f"next: advisor bench run {folder} ({made.workload} prompts), or {script} with the "
         f"engine's own benchmark ({text} prompts)"
     )
 

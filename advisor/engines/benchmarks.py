@@ -32,9 +32,11 @@ def command(
     data: str | None = None,
     workload: str | None = None,
     rate: float | None = None,
+    temperature: float | None = None,
 ) -> str:
     """One command line for a `request`'s load (None: 1, 2048, 512), with the prompts of the file
-    `data`, else random ones. With `result` the client saves that file, with what vLLM's lacks.
+    `data`, else random ones; a temperature left out is the client's own. With `result` the client
+    saves that file, with what vLLM's lacks.
     """
     concurrency = int(getattr(request, "concurrency", None) or 1)
     prompt = int(getattr(request, "ctx_tokens", None) or 2048)
@@ -54,6 +56,9 @@ def command(
     load += ["--num-prompts", str(count)]
     load += ["--request-rate", f"{rate:g}"] if rate else ["--max-concurrency", str(concurrency)]
     load += ["--seed", str(seed)]
+    if temperature is not None:
+        body = json.dumps({"temperature": temperature})
+        load += ["--extra-request-body", body] if sglang else ["--temperature", f"{temperature:g}"]
     if sglang:
         version = plan.engine_version  # the 0.5.17 wheel has another module than 0.5.12's
         old = version is not None and parts(version) < parts("0.5.17")

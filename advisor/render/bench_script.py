@@ -1,5 +1,6 @@
 """The A/B of an advice: a plan to run, and a script for the engine's own benchmark."""
 
+from functools import partial
 from typing import Any
 
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
@@ -153,6 +154,8 @@ def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm, word: str, own_text: b
     lines = [
         "",
         f"# ---- speculation {arm.name}",
+        f'curl -fsS "$url{plan.health}" > /dev/null 2>&1 && {{ echo "another server answers at '
+        '$url: stop it first" >&2; exit 1; }',
         *(write_file(name, text) for name, text in arm.files.items()),
         f"{env}{shell_words(arm.argv)} > server-{arm.name}.log 2>&1 &",
         "server=$!",
@@ -160,12 +163,13 @@ def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm, word: str, own_text: b
         'curl -fsS "$url/version" >> versions.txt 2>/dev/null || true',
     ]
     data = _prompts_of(0) if own_text else None
-    warm = benchmarks.command(noun, advice.facts, prompts=max(plan.warmup, 1), seed=0, data=data)
+    asked = partial(benchmarks.command, noun, advice.facts, temperature=plan.temperature)
+    warm = asked(prompts=max(plan.warmup, 1), seed=0, data=data)
     lines.append(f"{warm} > /dev/null")
     for seed in plan.seeds:
         name = f"{arm.name}-seed{seed}"
-        made = benchmarks.command(
-            noun, advice.facts, seed=seed, result=f"{name}.json", k=arm.k, method=arm.method,
+        made = asked(
+            seed=seed, result=f"{name}.json", k=arm.k, method=arm.method,
             data=_prompts_of(seed) if own_text else None, workload=word, rate=plan.rate,
         )  # fmt: skip
         lines += [f"record metrics-{name}-before.prom", made, f"record metrics-{name}-after.prom"]

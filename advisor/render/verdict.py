@@ -166,8 +166,8 @@ def kernel_words(facts: Facts, plan: Plan | None, requests: int) -> str:
     few = kernels.LONGEST
     if plan and gguf_engine(plan.engine) and facts.device.arch not in kernels.TUNED:
         near = few / NEAR_END <= requests <= NEAR_END * few
-        ends = f"{few:.0f} tokens a step: speeds jump from {few:.0f} to {few + 1:.0f} requests"
-        return f"llama.cpp's kernels for few tokens end at {ends}" if near else ""
+        jump = f"{few:.0f} tokens a step: speeds jump from {few:.0f} to {few + 1:.0f} requests"
+        return f"llama.cpp's kernels for few tokens end at {jump}" if near else ""
     if plan is None or facts.hardware is None or (ends := graphs_end(facts, plan)) is None:
         return ""
     tokens, last = ends

@@ -57,6 +57,9 @@ def test_a_server_without_drafts_is_advised_what_may_draft_there(words: str) -> 
     word = advise(seen, {"hardware": "gb10"})
     assert word == advise(seen, {"hardware": "gb10", "method": method})
     assert word.decision.startswith("on: k=") and word.why[-1].endswith(f"({method})")
+    drafting = run.model_copy(update={"method": None, "acceptance": Acceptance(length=2.6)})
+    word = advise(seen._replace(run=drafting), {"hardware": "gb10"})  # SGLang counts no drafts
+    assert word.decision == "unknown" and "--k" in word.why[-1]
 
 
 @pytest.mark.parametrize(("gpus", "levels", "beyond"), BY_HAND["refused"])
