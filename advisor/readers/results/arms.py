@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Self
 
 from advisor.knowledge import store as knowledge
 from advisor.readers.results.document import Unreadable
-from advisor.readers.results.run import BenchmarkRun, Latency
+from advisor.readers.results.run import MAX_MS, BenchmarkRun, Latency
 
 Metric = Literal["output_tok_s", "tpot", "ttft"]
 METRICS: tuple[Metric, ...] = ("output_tok_s", "tpot", "ttft")
@@ -56,7 +56,8 @@ class Gain(NamedTuple):
 
     def interval(self, width: float = WIDTH) -> tuple[float, float]:
         """Ratio at the ends of the interval of `width` standard deviations each side."""
-        return math.exp(self.log - width * self.sd), math.exp(self.log + width * self.sd)
+        low, high = (self.log + side * width * self.sd for side in (-1, 1))
+        return math.exp(low), math.exp(min(high, math.log(MAX_MS)))
 
     @property
     def verdict(self) -> Literal["faster", "slower", "no difference"]:
@@ -82,9 +83,11 @@ class RunLoad(NamedTuple):
 
 
 def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
-    """Runs that state a throughput or a TPOT, by load. Raises Unreadable for an empty file."""
+    """Runs that state a throughput or a TPOT, by load, a file that is given twice once. Raises
+    Unreadable for an empty file.
+    """
     out: dict[RunLoad, list[BenchmarkRun]] = {}
-    for run in runs:
+    for run in {(run.sha256 or i, run.part): run for i, run in enumerate(runs)}.values():
         if (why := no_run(run)) and not run.part:
             raise NothingMeasured(f"{run.file}: {why}: nothing was measured")
         speed, token, users = run.output_tok_s, run.value("tpot"), run.concurrency
@@ -219,8 +222,8 @@ def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric
         (run.acceptance and run.acceptance.tokens_per_step(run.k)) or 1 + (run.k or MOST_K)
         for run in on
     )
-    most = FASTER_STEP * tokens * math.exp(2 * made.sd)
-    if metric != "ttft" and not 1 / MOST_K <= made.ratio <= most:
+    most = math.log(FASTER_STEP * tokens) + 2 * made.sd
+    if metric != "ttft" and not -math.log(MOST_K) <= made.log <= most:
         raise Unreadable(
             f"{metric} {a:.4g} -> {b:.4g} is {made.ratio:.3g} times as fast, as no step of "
             f"{tokens:.3g} tokens makes: look at the units (seconds or ms) and the builds in "

@@ -28,7 +28,8 @@ def finite(value: Any) -> Any:
 
 Number = Annotated[Annotated[float, Field(ge=0, le=1e12)] | None, BeforeValidator(finite)]
 Count = Annotated[Annotated[int, Field(ge=0, le=10**15)] | None, BeforeValidator(finite)]
-Drafts = Annotated[Annotated[int, Field(ge=0, le=128)] | None, BeforeValidator(finite)]
+MOST_DRAFTS = 128  # of a step
+Drafts = Annotated[Annotated[int, Field(ge=0, le=MOST_DRAFTS)] | None, BeforeValidator(finite)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -94,8 +95,12 @@ class Acceptance(ResultModel):
         accepted: float | None,
         positions: Sequence[float] = (),
     ) -> Acceptance | None:
-        """From counts of one run, by position too; None where nothing was drafted."""
+        """From counts of one run, by position too; None where nothing was drafted. What is accepted
+        while the counters are read may stand in one of them alone.
+        """
         drafts, draft_tokens, accepted = map(finite, (drafts, draft_tokens, accepted))
+        if accepted and (draft_tokens or drafts):
+            accepted = min(accepted, draft_tokens or MOST_DRAFTS * (drafts or 0.0))
         if not accepted and not drafts and not draft_tokens:
             return None
         return cls(

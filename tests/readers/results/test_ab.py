@@ -162,6 +162,15 @@ def test_a_load_of_a_sweep_that_failed_whole_leaves_the_others() -> None:
     assert [len(left) for left, _ in both] == [1] and both[0][0][0].concurrency == 4
 
 
+def test_what_is_counted_twice_or_half_is_no_more_than_it_is() -> None:
+    """A file given twice, a scatter beyond all numbers, counters read while they change."""
+    off, on = run(sha256="a"), drafted_run(sha256="b")
+    assert [[len(arm) for arm in pair] for pair in arms.pairs([off, off], [on, on])] == [[1, 1]]
+    assert arms.Gain("ttft", 1.0, 1.0, 0.0, 400.0, "").interval() == pytest.approx((0.0, 1e12))
+    counted = Acceptance.from_counts(100, 200, 201)
+    assert counted is not None and (counted.rate, counted.length) == (1.0, 3.0)
+
+
 @pytest.mark.parametrize("repeats", [1, 2, 3, 5])
 def test_shuffled_arms_show_no_difference_nine_times_in_ten(repeats: int) -> None:
     """Arms drawn from one distribution, with the scatter of measured repeats."""
