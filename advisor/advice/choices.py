@@ -8,6 +8,7 @@ from advisor import engines, rules
 from advisor.advice.plans import checkpoints, limits, methods, propose
 from advisor.advice.plans.limits import FEW, FOUR_BITS, SLOTS
 from advisor.domain.nouns import (
+    AS_ASKED,
     AdvisorError,
     Case,
     Facts,
@@ -62,7 +63,9 @@ def engine_for(
     """
     assert facts.hardware is not None  # of a question
     quant = (
-        quant_of_repository(request) if request.quant is None else knowledge.quant(request.quant)
+        quant_of_repository(facts, request)
+        if request.quant is None
+        else knowledge.quant(request.quant)
     )
     what, needs = (quant.id, quant.engines) if quant is not None else ("", ())
     if "gguf" in request.model.lower():  # whose steps may have names that other engines know, too
@@ -231,8 +234,14 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
     return knowledge.quant(unnamed[0]), nobody
 
 
-def quant_of_repository(request: Request) -> Quant | None:
-    """The quantisation that a name tells; the usual step for a plain name of GGUF."""
+def quant_of_repository(facts: Facts, request: Request) -> Quant | None:
+    """The quantisation that a model's own file tells, else its name; the usual step for a plain
+    name of GGUF.
+    """
+    own = [row.quant for row in facts.llm.checkpoints if row.source == AS_ASKED]
+    if len(own) == 1:
+        stated = knowledge.quant(own[0])  # 16 bits are what it has, not what it is served with
+        return stated if (stated.bits or 0.0) < 16 else None
     named = knowledge.quant_from_text(request.model)
     if named is None and "gguf" in request.model.lower():
         return knowledge.quant(str(first_row("quant", {"engine": "llama-server"})["quants"][0]))

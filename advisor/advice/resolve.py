@@ -53,8 +53,8 @@ def _quant(
 ) -> tuple[Quant, list[Default]]:
     if request.quant is not None:
         return knowledge.quant(request.quant), []
-    if (named := quant_of_repository(request)) is not None:
-        return named, [("quant", named.id, "read from the name")]
+    if (named := quant_of_repository(bare, request)) is not None:
+        return named, [("quant", named.id, "as the model's name or own file says")]
     own = [d for d in knowledge.drafters(bare.llm) if d.method == request.method]
     if own and all(d.inside for d in own):
         rows = (c for c in bare.llm.checkpoints if not c.engines or bare.engine in c.engines)

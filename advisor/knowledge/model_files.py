@@ -19,6 +19,7 @@ MAX_ENTRIES = 1 << 17  # keys or tensors
 MAX_STRINGS = 1 << 20  # of one list
 _SAME = ("layers", "hidden", "heads", "kv_heads", "experts", "moe_ffn", "dense_ffn")
 _SAME_IF_KNOWN = ("head_dim", "experts_per_token")
+PADDING = 0.05  # of a vocabulary, that finetunes and padding add; another tokenizer differs by more
 READ = "config"  # the source of what a model's own file says
 _KEYS = {
     "layers": "block_count", "hidden": "embedding_length", "heads": "attention.head_count",
@@ -63,6 +64,9 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
 def _same_shape(model: LLM, fields: Mapping[str, Any]) -> bool:
     pairs = [(getattr(model, n), fields.get(n)) for n in _SAME]
     alike = ((a or 0) == (b or 0) or (b is None and a is not None) for a, b in pairs)
+    words, own = model.vocab, fields.get("vocab")
+    if words and own and abs(words - own) > PADDING * words:
+        return False
     return all(alike) and all(
         None in (getattr(model, n), fields.get(n)) or getattr(model, n) == fields[n]
         for n in _SAME_IF_KNOWN

@@ -143,7 +143,8 @@ def model_path(name: str) -> str:
 
 
 def _model_file(text: str) -> str | None:
-    return own_files.model_file(text, lambda: _ident(text) is not None)
+    keys = index()["llms_keys"]
+    return own_files.model_file(text, lambda: key_of(text) in keys or _model_in(text) is not None)
 
 
 @cache

@@ -221,6 +221,20 @@ def test_a_configured_folder_is_a_model(
     assert advice.plan.max_model_len == 4096 and advice.launch.argv[2].strip("./").endswith("mine")
 
 
+@pytest.mark.parametrize(("words", "model"), [(32768, "mistral-7b"), (128256, "llama-3.1-8b")])
+def test_models_of_one_shape_differ_by_their_vocabulary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, model: str
+) -> None:
+    """Mistral-7B-v0.3 has the layers of Llama-3.1-8B, whose drafters know no word of it; its folder
+    is no misspelt Mixtral.
+    """
+    shape = QWEN3_8B | {"model_type": "mistral", "num_hidden_layers": 32, "vocab_size": words}
+    (tmp_path / "m" / "mistral").mkdir(parents=True)
+    config(tmp_path / "m" / "mistral", shape | {"intermediate_size": 14336})
+    monkeypatch.chdir(tmp_path)
+    assert store.llm("m/mistral").id.startswith(model)
+
+
 def test_a_known_name_is_a_folder_only_as_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
