@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9580, 6290), "advisor": (61900, 38120), "cli": (5190, 3050), "engines": (3870, 2610),
-    "knowledge, lint, domain": (5720, 3840), "lab": (3990, 2600), "other": (120, 70),
-    "perf": (5860, 3160), "prediction, methods": (3560, 2060), "readers": (7730, 5580),
-    "readers/results": (2680, 1590), "render": (4920, 2770), "rules": (8850, 4600),
-    "tests": (35940, 20310),
+    "advice": (9630, 6340), "advisor": (61970, 38190), "cli": (5190, 3050), "engines": (3870, 2610),
+    "knowledge, lint, domain": (5740, 3850), "lab": (3990, 2600), "other": (120, 70),
+    "perf": (5860, 3160), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
+    "readers/results": (2690, 1600), "render": (4940, 2780), "rules": (8850, 4600),
+    "tests": (35990, 20340),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,
@@ -27,7 +27,7 @@ OTHERS = ("rules", "corpus", "corpus2", "**/files")  # counted above, or materia
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 850),
     "the model card": (("advisor/*.j2",), 170),
-    "cases of rules": (("tests/rules/*.yaml",), 5580),
+    "cases of rules": (("tests/rules/*.yaml",), 5590),
     "rule data": (("knowledge/rules/*.json",), 1380),
     "cases of other tests": (("tests/*.yaml", *(f":!tests/{name}" for name in OTHERS)), 11310),
 }
