@@ -3,7 +3,8 @@
 from functools import partial
 from typing import Any
 
-from advisor.domain.nouns import Advice, AdvisorError, LaunchText
+from advisor.advice.resolve import as_options
+from advisor.domain.nouns import Advice, AdvisorError, LaunchText, Request
 from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import benchmarks
 from advisor.engines.traits import traits
@@ -20,6 +21,8 @@ from advisor.lab.bench_plan import (
 BYTES_PER_TOKEN = 6  # of the built-in prompts, at most
 # what a benchmark has no use for, with the words that each takes
 _READS_ANSWERS = {"--reasoning-parser": 2, "--tool-call-parser": 2, "--enable-auto-tool-choice": 1}
+# what `advisor ab` takes of a question, beside what the script states
+OF_AB = ("gpus", "tp", "quant", "engine", "engine_version", "method", "goal")
 WARM = 2  # warm-up requests for each request in flight
 
 
@@ -144,7 +147,9 @@ def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str
         f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)} --k {plan.arms[-1].k}"
         f" --workload {word}"
     )
-    lines += ["", f"echo {shell_word('next: ' + command + question)}"]
+    asked: dict[str, Any] = {name: getattr(advice.request, name) for name in OF_AB}
+    options = as_options(Request(hardware=plan.hardware, **asked))[2:]  # behind --hw
+    lines += ["", f"echo {shell_word(' '.join(('next: ' + command + question, *options)))}"]
     return "\n".join(lines) + "\n"
 
 

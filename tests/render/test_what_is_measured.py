@@ -40,6 +40,8 @@ def test_the_script_starts_warms_and_measures_each_arm() -> None:
     plan = bench_plan(advice, seeds=(5,), rate=2.5)
     text = bench_script(advice, plan, own_text=True)
     assert text.startswith(f"{bash}{script['head']}") and text.endswith(script["arms"])
+    four = advice.replace(request=advice.request.replace(gpus=4, tp=4))
+    assert bench_script(four, plan).endswith(" --gpus 4 --tp 4'\n")
     turns = plan.model_copy(update={"turns": 2})
     assert bench_script(advice, turns).startswith(f"{bash}{script['random']}")
 

@@ -160,10 +160,12 @@ def _judge_server(
 def _decide(
     draft: ServerDraft, columns: Sequence[Sequence[Candidate]]
 ) -> tuple[Decision, int | None]:
-    """On, off or measure for the server (several classes: by their mean), and its best plan."""
+    """On, off or measure for the server, and its best plan: what each class would be answered, or
+    by their mean where that differs.
+    """
     pairs = list(zip(draft.each, columns, strict=True))
     verdicts = [decide.decide(facts, column) for facts, column in pairs]
-    if len(verdicts) == 1:
+    if len({(verdict.decision, verdict.best) for verdict in verdicts}) == 1:
         return verdicts[0].decision, verdicts[0].best
     able = (set(decide.allowed_candidates(verdict.candidates)) for verdict in verdicts)
     allowed = sorted(set(range(1, len(columns[0]))).intersection(*able))

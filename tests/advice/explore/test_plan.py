@@ -41,6 +41,21 @@ def test_one_load_one_server(hardware: str, gpus: int, model: str, engine: str, 
     assert len(gains) > 2 and max(gains[2:]) < 1.03 * max(gains[:2])
 
 
+@pytest.mark.parametrize(
+    ("hardware", "model", "load"), [("gb10", "qwen3.6-35b-a3b", 16), ("h100", "qwen3.6-27b", 60)]
+)
+def test_a_class_cut_in_two_is_answered_as_one(hardware: str, model: str, load: int) -> None:
+    def server(*parts: int) -> tuple[object, ...]:
+        names = (WorkClass(name=f"c{i}", concurrency=n) for i, n in enumerate(parts))
+        made = plan_mix(WorkMix(classes=tuple(names), hardware=hardware, model=model)).best
+        one = made.instances[0]
+        return one.decision, one.plan, one.best, sum(x.output_tok_s for x in made.results)
+
+    *whole, speed = server(load)
+    *halves, together = server(load // 2, load // 2)
+    assert halves == whole and together == pytest.approx(speed, rel=1e-6)
+
+
 def test_a_document_beside_chats_leaves_them_their_slots() -> None:
     """By hand: 60 x 1,300 and 100,100 tokens are 178,100 of the 626,000 that the pool holds."""
     chats = WorkClass(name="chats", concurrency=60, ctx_tokens=1000, output_tokens=300)
