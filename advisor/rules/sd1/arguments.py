@@ -47,7 +47,7 @@ ALIKE = (
 BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
 WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
-_PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_PLAIN = lazy_re(r"#|[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
 _DASHED = lazy_re(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
 _ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
 _GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
@@ -180,7 +180,8 @@ def stray_argument(case: Case) -> Hits:
         open_form = launch.form in _DIRECT or (word == "serve" and digest)
         yield Hit(
             f"the argument '{word}' belongs to no option"
-            + (": llama-server takes the model with -m" if model else ""),
+            + (": llama-server takes the model with -m" if model else "")
+            + (": a folded text has no comments" if word == "#" else ""),
             flag=stray,
             severity="info" if launch.fork else "warning" if open_form else None,
             fix=stray_argument_mend(case, stray, model),

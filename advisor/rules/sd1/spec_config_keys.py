@@ -50,8 +50,9 @@ def spec_config_json(case: Case) -> Hits:
     if read is None or read.data is not None or has_empty_values(read.flag):
         return
     text = (read.flag.value or "").strip()
-    # quotes that no shell takes away may stand around an object that is whole
+    # quotes that no shell takes away may stand around an object that is whole; typographic ones do
     quoted = text[:1] == text[-1:] == "'" and problem(text[1:-1]) is None
+    quoted |= text[:1] in ("\u2018", "\u2019", "\u201c", "\u201d")
     yield Hit(
         f"--speculative-config is not a JSON object: {read.error}",
         flag=read.flag,
