@@ -225,9 +225,7 @@ def test_a_configured_folder_is_a_model(
 def test_models_of_one_shape_differ_by_their_vocabulary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, model: str
 ) -> None:
-    """Mistral-7B-v0.3 has the layers of Llama-3.1-8B, whose drafters know no word of it; its folder
-    is no misspelt Mixtral.
-    """
+    """Mistral-7B-v0.3 has the layers of Llama-3.1-8B; its folder is no misspelt Mixtral."""
     shape = QWEN3_8B | {"model_type": "mistral", "num_hidden_layers": 32, "vocab_size": words}
     (tmp_path / "m" / "mistral").mkdir(parents=True)
     config(tmp_path / "m" / "mistral", shape | {"intermediate_size": 14336})

@@ -17,7 +17,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "knowledge, lint, domain": (5740, 3850), "lab": (3990, 2600), "other": (120, 70),
     "perf": (5860, 3160), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
     "readers/results": (2690, 1600), "render": (4940, 2780), "rules": (8850, 4600),
-    "tests": (35990, 20340),
+    "tests": (36000, 20350),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,
@@ -27,7 +27,7 @@ OTHERS = ("rules", "corpus", "corpus2", "**/files")  # counted above, or materia
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 850),
     "the model card": (("advisor/*.j2",), 170),
-    "cases of rules": (("tests/rules/*.yaml",), 5590),
+    "cases of rules": (("tests/rules/*.yaml",), 5600),
     "rule data": (("knowledge/rules/*.json",), 1380),
     "cases of other tests": (("tests/*.yaml", *(f":!tests/{name}" for name in OTHERS)), 11310),
 }
