@@ -239,9 +239,8 @@ def quant_of_repository(facts: Facts, request: Request) -> Quant | None:
     name of GGUF.
     """
     own = [row.quant for row in facts.llm.checkpoints if row.source == AS_ASKED]
-    if len(own) == 1:
-        stated = knowledge.quant(own[0])  # 16 bits are what it has, not what it is served with
-        return stated if (stated.bits or 0.0) < 16 else None
+    if len(own) == 1:  # 16 bits are what it has, not what it is served with
+        return None if own[0] == checkpoints.FULL else knowledge.quant(own[0])
     named = knowledge.quant_from_text(request.model)
     if named is None and "gguf" in request.model.lower():
         return knowledge.quant(str(first_row("quant", {"engine": "llama-server"})["quants"][0]))

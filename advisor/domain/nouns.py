@@ -113,7 +113,7 @@ class Facts(Frozen):
         return (self.ctx_tokens or USUAL_PROMPT) + (self.output_tokens or USUAL_OUTPUT)
 
     @property
-    def pooled(self) -> int:
+    def memory_tokens(self) -> int:
         """Tokens that a request holds in memory, on average of those beside it."""
         return self.pool_tokens or self.length
 

@@ -105,7 +105,7 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
         return MemoryBill(weights_gib=0.0, fits=None)
     if (left := made.left_gib) is None:
         return made
-    held = max_requests(facts, plan, facts.pooled, made)
+    held = max_requests(facts, plan, facts.memory_tokens, made)
     running = plan.max_num_seqs or facts.load  # a slot has its state whether it runs or not
     state = pools.state_bytes(shape, plan) / GIB / replica_gpus(facts, plan)
     if plan.engine in SERVERS:
@@ -121,7 +121,7 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
         state_gib=state,
         requests=held,
         requests_without=before.requests if before is not None else None,
-        request_tokens=facts.pooled,
+        request_tokens=facts.memory_tokens,
     )
     if pools.token_bytes(shape, plan) is None:
         return known.replace(fits=None if left > 0 else False)

@@ -95,7 +95,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
         return WatchWord("unknown", (*why, f"no decision: {known.problem}"))
     k = known.k or server.k
     if run.acceptance and not k:
-        return WatchWord("unknown", (*why, "drafts run, how many is not told: pass --k"))
+        return WatchWord("unknown", (*why, "drafts run, but their number is not known: pass --k"))
     request = known.request.replace(**acceptance_fields([run], k))
     try:
         question = judge.candidate_plans(facts_for_request(request))

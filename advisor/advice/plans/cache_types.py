@@ -42,7 +42,7 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     if not kinds or not reads_8_bits(facts, plan):
         return plan
     asked = min(ceil(facts.load / plan.dp), plan.max_num_seqs or facts.load)
-    if not needs_8_bits(facts, plan, arms, asked, facts.pooled):
+    if not needs_8_bits(facts, plan, arms, asked, facts.memory_tokens):
         return plan
     return plan.replace(kv_cache_dtype=kinds[0])
 

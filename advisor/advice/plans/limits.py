@@ -162,7 +162,7 @@ def cap_slots(facts: Facts, plan: Plan, tokens: Length | None = None, where: Any
     """The plan with no more slots than its memory holds, where that is one or more; of a plan with
     arrays (N,) those in the mask `where`. `tokens`: of one request.
     """
-    room: Any = memory.room(facts, plan, facts.pooled if tokens is None else tokens)
+    room: Any = memory.room(facts, plan, facts.memory_tokens if tokens is None else tokens)
     slots: Any = plan.max_num_seqs
     if room is None or slots is None:
         return plan
@@ -257,7 +257,7 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     if request is None:
         return ()
     rows: list[tuple[str, str, str]] = []
-    length, tokens, top = plan.max_model_len, facts.pooled, facts.llm.max_context_tokens
+    length, tokens, top = plan.max_model_len, facts.memory_tokens, facts.llm.max_context_tokens
     asked, reserved = ceil(request.concurrency / plan.dp), traits(plan.engine).pool == "slots"
     room = memory.room(facts, plan, tokens)
     if request.max_model_len is None and top is None:

@@ -233,7 +233,7 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
         served = output_rates(prepare(from_plans(memory.replica(facts, on), [on, off]))[1])
         return on if served[0] >= served[1] else off
     load = memory.replica(facts, on).concurrency
-    return on if usual_caching(facts, plan, facts.pooled, load) else off
+    return on if usual_caching(facts, plan, facts.memory_tokens, load) else off
 
 
 def usual_caching(facts: Facts, plan: Plan, tokens: Any, load: Any) -> Any:

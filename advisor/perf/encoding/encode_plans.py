@@ -59,7 +59,7 @@ SHARED_LAYERS = ("tensor", "graph")  # llama.cpp's and ik_llama.cpp's name of th
 _MACHINE = ("hardware", "model", "shape", "quant")
 # what the count of requests that fit (memory.max_requests) reads beside them, the drafters and the
 # plan; not how many are sent
-_COUNTED = ("engine", "engine_version", "gpus", "thinking", "pooled")
+_COUNTED = ("engine", "engine_version", "gpus", "thinking", "memory_tokens")
 # facts, or a plan by identity and they -> the plan and its requests, without its speculation and
 # with it; kept while the questions that hold both are encoded, no longer
 Counts = dict[tuple[object, ...], tuple[Plan, float, float]]
@@ -120,7 +120,7 @@ def _limits(facts: Facts, plan: Plan, counts: Counts) -> dict[str, object]:
     _, before, after = counts[id(plan), *room]
     slots = scaled_value(plan.max_num_seqs)
     # where the memory holds none it is counted as one, and does not limit
-    holds = after > 1 or (memory.room(facts, plan, facts.pooled) or 1.0) >= 1
+    holds = after > 1 or (memory.room(facts, plan, facts.memory_tokens) or 1.0) >= 1
     stated = facts.question.max_num_seqs or SLOTS_HOLD
     if slots == after and holds and slots < stated:
         before, by_slots = min(before, stated), graphs_by_slots(plan.engine)
@@ -143,7 +143,7 @@ def _host_layers(facts: Facts, plan: Plan) -> dict[str, object]:
 def _count(facts: Facts, plan: Plan) -> float:
     if facts.ctx_tokens is None:
         return cells.NAN
-    return scaled_value(memory.max_requests(facts, plan, facts.pooled))
+    return scaled_value(memory.max_requests(facts, plan, facts.memory_tokens))
 
 
 def scheduled_k(plan: Plan, concurrency: int | None) -> float:
