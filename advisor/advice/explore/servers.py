@@ -15,6 +15,7 @@ import numpy as np
 from advisor.advice import adaptive, decide, judge, objectives, resolve
 from advisor.advice.decide import METRICS, average
 from advisor.advice.explore.mix import WorkClass, WorkMix
+from advisor.advice.plans.propose import CHAT_WORKLOADS, TOOL_WORKLOADS
 from advisor.domain import normal
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
@@ -32,6 +33,8 @@ from advisor.engines.traits import traits
 from advisor.prediction import intervals, utility
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict import BASES
+
+PARSED = [*CHAT_WORKLOADS, *TOOL_WORKLOADS]  # once for each parser that a workload takes
 
 
 class ServerDraft(NamedTuple):
@@ -77,9 +80,10 @@ def build_server(mix: WorkMix, classes: Sequence[int], **more: Any) -> ServerDra
     longest = max(own, key=lambda work: work.ctx_tokens + work.output_tokens)
     frame = mix.request(longest, at_once, **more)
     if len(own) > 1:  # one cache for all: it pays where any class shares prompts
-        shared = max(work.prefix_share for work in own)
+        shared, words = max(work.prefix_share for work in own), [work.workload for work in own]
         free = {"goal": "balanced", "max_tpot_ms": None, "max_ttft_ms": None}
-        frame = frame.replace(prefix_share=shared, **free)
+        # the parsers that any class needs
+        frame = frame.replace(prefix_share=shared, workload=max(words, key=PARSED.count), **free)
     facts = resolve.bare_facts(frame)
     if len(own) > 1 and traits(facts.engine).pool != "slots":  # no request has memory of its own
         each = sum(work.concurrency * (work.ctx_tokens + work.output_tokens) for work in own)

@@ -59,11 +59,13 @@ def test_a_class_cut_in_two_is_answered_as_one(hardware: str, model: str, load: 
 def test_a_document_beside_chats_leaves_them_their_slots() -> None:
     """By hand: 60 x 1,300 and 100,100 tokens are 178,100 of the 626,000 that the pool holds."""
     chats = WorkClass(name="chats", concurrency=60, ctx_tokens=1000, output_tokens=300)
-    paper = WorkClass(name="paper", concurrency=1, ctx_tokens=100_000, output_tokens=100)
+    paper = WorkClass(
+        name="paper", concurrency=1, ctx_tokens=100_000, output_tokens=100, workload="rag"
+    )
     asked = {"hardware": "h100", "model": "qwen3.6-27b", "engine": "vllm"}
     plan = plan_mix(WorkMix(classes=(chats, paper), **asked)).layouts[0].instances[0].plan
     assert plan.max_num_seqs >= 61 and plan.max_model_len >= 100_100
-    assert plan.kv_cache_dtype is None
+    assert plan.kv_cache_dtype is None and plan.tool_call_parser and plan.reasoning_parser
 
 
 def test_a_class_asks_what_a_question_asks_by_default() -> None:
