@@ -13,10 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9630, 6345), "advisor": (61970, 38190), "cli": (5190, 3050), "engines": (3870, 2610),
+    "advice": (9630, 6345), "advisor": (61980, 38200), "cli": (5190, 3050), "engines": (3870, 2610),
     "knowledge, lint, domain": (5740, 3850), "lab": (3990, 2600), "other": (120, 70),
     "perf": (5860, 3160), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
-    "readers/results": (2690, 1600), "render": (4940, 2780), "rules": (8850, 4600),
+    "readers/results": (2690, 1600), "render": (4950, 2790), "rules": (8850, 4600),
     "tests": (36000, 20350),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,

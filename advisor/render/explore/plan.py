@@ -16,6 +16,8 @@ from advisor.render.layout import PAGE, Paper, columns, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of
 from advisor.render.text_sections import METHOD_NAMES, drafts_note
 
+SPLITS = 3  # shown beside one server, those that gain most
+
 
 def plan_text(made: MixPlan, paper: Paper = PAGE) -> str:
     """The whole answer as text that ends in a line feed."""
@@ -23,8 +25,13 @@ def plan_text(made: MixPlan, paper: Paper = PAGE) -> str:
     for line in made.why:
         lines += paper.item(line)
     lines += ["", *paper.wrap(_setting(made))]
-    for one in [made.best, *(one for one in made.layouts if one is not made.best)]:
+    single, splits = made.layouts[:2], made.layouts[2:]
+    fast = sorted(splits, key=lambda one: -(one.gain.p50 if one.gain is not None else 0.0))[:SPLITS]
+    shown = [made.best, *(one for one in (*single, *fast) if one is not made.best)]
+    for one in shown:
         lines += ["", *_layout(one, paper)]
+    if more := len(made.layouts) - len(shown):
+        lines += ["", *paper.wrap(f"{more} other splits: --format json")]
     lines += ["", *paper.wrap("Gains are against one server without speculation, each class by its "
                               "own goal, the mean weighted by requests at once.")]  # fmt: skip
     return paper.text(lines)

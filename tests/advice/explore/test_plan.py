@@ -14,7 +14,7 @@ from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.render.explore.plan import mix_plan_json
+from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.objects import named_schema
 from tests.tables import spread
 
@@ -59,13 +59,14 @@ def test_a_class_cut_in_two_is_answered_as_one(hardware: str, model: str, load: 
 def test_a_document_beside_chats_leaves_them_their_slots() -> None:
     """By hand: 60 x 1,300 and 100,100 tokens are 178,100 of the 626,000 that the pool holds."""
     chats = WorkClass(name="chats", concurrency=60, ctx_tokens=1000, output_tokens=300)
-    paper = WorkClass(
-        name="paper", concurrency=1, ctx_tokens=100_000, output_tokens=100, workload="rag"
-    )
+    paper = WorkClass(name="p", workload="rag", concurrency=1, ctx_tokens=100_000, output_tokens=99)
     asked = {"hardware": "h100", "model": "qwen3.6-27b", "engine": "vllm"}
     plan = plan_mix(WorkMix(classes=(chats, paper), **asked)).layouts[0].instances[0].plan
     assert plan.max_num_seqs >= 61 and plan.max_model_len >= 100_100
     assert plan.kv_cache_dtype is None and plan.tool_call_parser and plan.reasoning_parser
+    three = (chats, paper, WorkClass(name="third", concurrency=8))
+    text = plan_text(plan_mix(WorkMix(classes=three, gpus=3, **asked)))
+    assert text.count("\n  gain ") == 5 and "3 other splits" in text  # of 3 ways to part x 2
 
 
 def test_a_class_asks_what_a_question_asks_by_default() -> None:
