@@ -47,4 +47,5 @@ def model_file(text: str, is_known: Callable[[], bool]) -> str | None:
     inside = os.path.join(text, "config.json")
     if not os.path.isfile(inside):
         return None
-    return inside if text.startswith((".", "/", "~")) or not is_known() else None
+    # engines load ORG/NAME from such a folder where there is one
+    return inside if "/" in text or text.startswith((".", "~")) or not is_known() else None

@@ -236,11 +236,14 @@ def test_models_of_one_shape_differ_by_their_vocabulary(
 def test_a_known_name_is_a_folder_only_as_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "qwen3-8b").mkdir()
-    config(tmp_path / "qwen3-8b", SIBLING)
+    for name in ("qwen3-8b", "Qwen"):
+        (tmp_path / name / "Qwen3-8B").mkdir(parents=True)
+        config(tmp_path / name, SIBLING)
+    config(tmp_path / "Qwen" / "Qwen3-8B", SIBLING)
     monkeypatch.chdir(tmp_path)
     assert store.llm("qwen3-8b").id == "qwen3-8b"
-    assert store.llm("./qwen3-8b").id == "qwen3-30b-a3b"
+    for path in ("./qwen3-8b", "Qwen/Qwen3-8B"):
+        assert store.llm(path).id == "qwen3-30b-a3b"
 
 
 KNOWN = {"hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24,
