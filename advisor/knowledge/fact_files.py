@@ -129,7 +129,8 @@ def _odd_numbers(entry: Frozen) -> Iterable[tuple[str, str]]:
 
 
 def _odd_model(entry: LLM) -> Iterable[tuple[str, str]]:
-    for part, whole in (("active_params_b", "total_params_b"), ("experts_per_token", "experts")):
+    parts = {"active_params_b": "total_params_b", "experts_per_token": "experts"}
+    for part, whole in (parts | {"kv_heads": "heads"}).items():
         few, all_of = getattr(entry, part), getattr(entry, whole)
         if few and all_of and few > all_of:
             yield part, f"is larger than {whole}"

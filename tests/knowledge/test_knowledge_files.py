@@ -131,6 +131,7 @@ def test_what_is_wrong_with_hardware(tmp_path: Path, text: str, field: str, reas
     [
         ("id: x", "source"),
         ("id: x\nsource: me\nactive_params_b: 3\ntotal_params_b: 2", "active_params_b"),
+        ("id: x\nsource: me\nheads: 40\nkv_heads: 80", "kv_heads"),
         ("id: x\nsource: me\nexperts: 8\nexperts_per_token: 9", "experts_per_token"),
         ("id: x\nsource: me\nlayers: 0", "layers"),
         ("id: x\nsource: me\ncheckpoints: [{quant: fp8, repository: a/b}]", "checkpoints.0.source"),
