@@ -14,7 +14,7 @@ from advisor.advice.decide import after_a_look
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, address
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import AdvisorError, OwnRun, Request
+from advisor.domain.nouns import AdvisorError, Facts, OwnRun, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
@@ -192,7 +192,7 @@ def test_every_listed_name_is_its_own_model() -> None:
     for ident in knowledge.llm_ids():
         for name in (ident, *knowledge.llm(ident).aliases):
             assert resolve.asked_model(name).id == (name if name in knowledge.llm_ids() else ident)
-            assert quant_of_repository(Request(hardware="h200", model=name)) is None
+            assert quant_of_repository(Facts(), Request(hardware="h200", model=name)) is None
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,7 @@ def _from_memory(facts: Facts, plan: Plan) -> Reason | None:
         f"{bill.request_tokens or 0:,} tokens at once, without speculation: the others wait"
     )
     brief = f"{bill.requests:,} of {asked:,} requests run at once, the others wait"
-    most = 2 * bill.requests < asked  # wait: before any other risk
-    return reason(text, "memory bill", weight=3.1 if most else 1.35, brief=brief, risk=True)
+    return reason(text, "memory bill", weight=1.35, brief=brief, risk=True)
 
 
 def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]:

@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any
 
 from advisor import engines
-from advisor.advice.plans.limits import LENGTHS, LLAMA_STEP, SLOTS, SPARE, only_type
+from advisor.advice.plans.limits import LENGTHS, LLAMA_STEP, SLOTS, SPARE, need, only_type
 from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.engines.traits import traits
@@ -42,7 +42,7 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     if not kinds or not reads_8_bits(facts, plan):
         return plan
     asked = min(ceil(facts.load / plan.dp), plan.max_num_seqs or facts.load)
-    if not needs_8_bits(facts, plan, arms, asked, facts.memory_tokens):
+    if not needs_8_bits(facts, plan, arms, asked, min(facts.memory_tokens, need(facts))):
         return plan
     return plan.replace(kv_cache_dtype=kinds[0])
 
