@@ -229,8 +229,7 @@ def test_a_launch_stays_within_the_context_of_its_model(name: str, engine: str) 
 def test_no_context_is_made_up(name: str, engine: str) -> None:
     advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)
     length = advice.plan.max_model_len
-    need = 2048 + 512  # the question's own, with room to spare
-    assert length is None or need <= length <= 2 * 4096
+    assert length is None or 2048 + 512 <= length <= 2 * 4096  # the question's, with room to spare
     assert any(field == "max_model_len" for field, _, _ in advice.facts.defaults)
 
 
@@ -245,6 +244,7 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
         ({"ctx_tokens": 4096, "prefix_share": 0.9}, "2304"),  # of which 410 are computed
         ({"ctx_tokens": 4096, "concurrency": 200}, "2304"),  # 600 tokens a step with k = 2
         ({"ctx_tokens": 256, "engine": "sglang"}, None),  # has no such option
+        ({"ctx_tokens": 256, "engine_version": "0.25.1"}, None),  # 2,304 pages at the start
     ],
 )
 def test_calls_find_cuda_graphs(question: dict[str, Any], size: str | None) -> None:
@@ -254,5 +254,5 @@ def test_calls_find_cuda_graphs(question: dict[str, Any], size: str | None) -> N
     for launch in (few.launch_on, few.launch_off):
         assert dict(pairwise(launch.argv)).get("--max-cudagraph-capture-size") == size
     assert few.estimate.output_tok_s.baseline == pytest.approx(
-        many.estimate.output_tok_s.baseline, rel=0.01
+        many.estimate.output_tok_s.baseline, rel=0.3 if "engine_version" in asked else 0.01
     )

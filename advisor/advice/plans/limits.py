@@ -8,6 +8,7 @@ from typing import Any
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.domain.sourced import sourced
+from advisor.domain.versions import parse_release
 from advisor.engines.traits import traits
 from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_REQUESTS, GRAPH_TOKENS
@@ -23,7 +24,7 @@ from advisor.perf.regimes.setting import (
     round_up,
 )
 from advisor.perf.sizes import device
-from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
+from advisor.perf.sizes.pools import GRAPH_PAGES_UNTIL, SHARED_CONTEXT, shares_context
 from advisor.perf.sizes.shares import sglang_share
 from advisor.rules.kit.policy import GRAPHLESS
 from advisor.rules.kit.releases import between, build_order
@@ -41,8 +42,8 @@ FEW = sourced(
 WIDE_GRAPH_TOKENS = sourced(
     (1024, 2304),
     "tokens",
-    "where a card has room, and of experts on a server's: measured at prompts of 700 and, without "
-    "drafts, of 1,500 tokens (H200, vLLM 0.25.1, 35B-A3B); dense models by analogy",
+    "where a card has room, and of experts on a server's: measured at prompts of 700 and 1,500 "
+    "tokens (H200, vLLM 0.25.1, 35B-A3B, k = 0 and 3); dense models by analogy",
     "derived",
 )
 SLOTS = sourced(
@@ -132,10 +133,13 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
 
 def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -> Any:
     """Tokens of the largest CUDA graph to ask vLLM for, 0 where its own do: small cards get its
-    usual ones where few slots leave a prompt none, others larger ones. Numbers or arrays (N,).
+    usual ones where few slots leave a prompt none, others larger ones; none where the pages of a
+    hybrid's would fill the memory at the start. Numbers or arrays (N,).
     """
     known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
-    able = known is not None and facts.device.vendor not in GRAPHLESS
+    release = parse_release(facts.engine_version)
+    paged = facts.llm.is_hybrid and between(release, None, GRAPH_PAGES_UNTIL) is True
+    able = known is not None and facts.device.vendor not in GRAPHLESS and not paged
     small = facts.device.memory_gb is not None and facts.device.memory_gb.value <= SMALL_GB
     few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
     beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS

@@ -16,6 +16,13 @@ from advisor.engines.sglang import DP_ATTENTION, DP_SIZE, GROUPS
 from advisor.knowledge.imputed import table
 from advisor.perf.regimes.setting import Length, greater, lesser, round_down, round_up
 
+GRAPH_PAGES_UNTIL = sourced(
+    "0.25.1",
+    "release",
+    "vLLM v1/worker/gpu_model_runner.py: up to it, graphs are measured at the start beside a pool "
+    "of as many pages as the largest has tokens (27B, 2,304: 110 GiB, out of memory on an H200)",
+    "read",
+)
 PAGE_ALIGN = sourced(16, "tokens", "vLLM: attention block sizes are multiples of 16 tokens", "read")
 
 CONV_STATE_BYTES = sourced(
@@ -56,12 +63,18 @@ def hybrid_requests(
     group keeps one more state, the one at the last page's end (H200 log: 4,228,297 -> 3,895,351
     tokens).
     """
-    layer_token = token / (shape.full_attention_layers or 1)
-    group, groups, page_tokens = _pages(shape, layer_token, plan.k)
-    blocks = round_down(available / (group * page_tokens * layer_token))
+    _, groups, page_tokens = _pages(shape, token / (shape.full_attention_layers or 1), plan.k)
+    blocks = hybrid_pages(shape, plan, token, available)
     needed = -(-length // page_tokens) + groups * (1 + plan.k + (plan.prefix_caching is True))
     held: Length = greater(blocks, 0) / needed
     return held
+
+
+def hybrid_pages(shape: LLM, plan: Plan, token: float, available: float) -> Length:
+    """Pages of such a pool in so many bytes: each serves one group's layers of one request."""
+    layer_token = token / (shape.full_attention_layers or 1)
+    group, _, page_tokens = _pages(shape, layer_token, plan.k)
+    return round_down(available / (group * page_tokens * layer_token))
 
 
 EXPERTS, EXPERT_RANKS = "--enable-expert-parallel", "--ep-size"  # vLLM: all ranks; SGLang

@@ -2,6 +2,9 @@
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
+from advisor.perf.sizes import pools
+from advisor.perf.sizes.device import GIB, GRAPHS, captured_tokens, usable_gib
+from advisor.perf.sizes.pools import GRAPH_PAGES_UNTIL
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import is_gguf, is_hybrid, k_words
 from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix
@@ -24,7 +27,7 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
     Why: every sequence needs a state block, and one more per draft token.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
-    Sources: vllm-project/recipes#551
+    Sources: vllm-project/recipes#551; vllm 0.25.1 v1/worker/gpu_model_runner.py
     """
     slots, blocks, place = case.plan.max_num_seqs, _blocks(case), case.flag("--max-num-seqs")
     if not is_hybrid(case):
@@ -69,6 +72,26 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
             flag=place,
             fix=set_fix(case, place, str(most), what),
         )
+    size, pages = captured_tokens(case.plan), _pages(case)
+    if size and pages and size > pages and within(case, None, GRAPH_PAGES_UNTIL):
+        yield Hit(
+            f"vLLM up to {GRAPH_PAGES_UNTIL} measures its CUDA graphs beside a page of the pool "
+            f"for each of their {size} tokens, and beside the weights there is room for {pages}: "
+            "it ends out of memory",
+            flag=case.flag(GRAPHS),
+            severity="error",
+            fix=f"Lower {GRAPHS}, or take vLLM 0.26, which needs a page per slot.",
+        )
+
+
+def _pages(case: Case) -> int | None:
+    """Pages of a hybrid's pool that the whole memory holds beside weights and drafter."""
+    shape, usable, made = case.facts.known_shape, usable_gib(case.facts), bill(case)
+    token = pools.token_bytes(shape, case.plan) if shape else None
+    if made is None or usable is None or shape is None or token is None:
+        return None
+    free = max(usable - made.weights_gib - made.spec_gib, 0.0) * case.plan.tp * case.plan.pp * GIB
+    return int(pools.hybrid_pages(shape, case.plan, token, free))
 
 
 def _blocks(case: Case) -> int | None:
