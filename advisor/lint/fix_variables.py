@@ -51,7 +51,6 @@ def remove_keyword(text: str, edit: Edit) -> Edit | None:
     end += after.end() if after else 0
     line = text.rfind("\n", 0, edit.start) + 1
     whole = not text[line : edit.start].strip() and re.match(r"\r?\n", text[end:])
-    start = edit.start
-    if not after and not whole:  # the last one: the comma before it goes
-        start = len(text[:start].rstrip().removesuffix(","))
+    before = len(text[: edit.start].rstrip().removesuffix(","))
+    start = edit.start if after or whole else before  # the last one: the comma before it goes
     return place_edit(edit, line, end + whole.end()) if whole else place_edit(edit, start, end)

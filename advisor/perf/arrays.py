@@ -31,7 +31,7 @@ Others = TypeVarTuple("Others")
 MAX_K = sourced(
     8,
     "draft positions",
-    "Separate positions in acceptance arrays; beyond them the last one repeats",
+    "positions in acceptance arrays; beyond them the last one repeats",
     "chosen",
 )
 

@@ -275,10 +275,7 @@ class Constants:
 
 MOST_SHARE = sourced(0.98, "share", "own choice: a fitted share stays below all of it", "chosen")
 MOST_EXPERT_BW = sourced(
-    1.2,
-    "ratio",
-    "own choice: experts are read at most a little faster than dense weights",
-    "chosen",
+    1.2, "ratio", "own choice: experts are read at most little faster than dense weights", "chosen"
 )
 _NAMED = re.compile(r"(\w+)(?:\[([\w-]+)\])?$")
 PROVENANCE: dict[str, Provenance] = {}

@@ -38,10 +38,7 @@ DRAFT_DEPTH = sourced(
     "derived",
 )
 NGRAM_REQUEST_S = sourced(
-    10e-6,
-    "s",
-    "a look-up in the prompt of one request, in compiled code: no measurement",
-    "assumed",
+    10e-6, "s", "a look-up in the prompt of one request, compiled: no measurement", "assumed"
 )
 LOOKUPS_FOUND = sourced(
     0.2,
@@ -54,7 +51,7 @@ LOOKUPS_FOUND = sourced(
 DRAFT_HELD = sourced(
     0.7,
     "share",
-    "accepted part of a lookup's draft where one is made: 0.61 to 0.74 in own runs",
+    "accepted of a lookup's draft, where one is made: 0.61 to 0.74 in own runs",
     "derived",
 )
 MOST_EXPERTS = sourced(

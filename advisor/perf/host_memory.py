@@ -20,10 +20,7 @@ from advisor.perf.reads import union
 from advisor.perf.sizes import device, weights
 
 BATCH = sourced(
-    512,
-    "tokens",
-    "llama.cpp common/common.h: n_ubatch, tokens of a prompt that are computed at once (b11312)",
-    "read",
+    512, "tokens", "llama.cpp common.h, n_ubatch: prompt tokens computed at once (b11312)", "read"
 )
 COPIED_FROM = sourced(
     32,

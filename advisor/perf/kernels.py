@@ -35,16 +35,10 @@ SMALL_BATCH_PATHS = (*P.LLAMACPP, "mlx")
 _TILED = re.compile(r"mtplx|mlx-dspark", re.IGNORECASE)
 WRAPPERS = ("ollama", "lmstudio")  # which run llama.cpp
 LONGEST = sourced(
-    8.0,
-    "tokens",
-    "llama.cpp: MMVQ_MAX_BATCH_SIZE; longest batch of Metal's small-batch kernel",
-    "read",
+    8.0, "tokens", "llama.cpp: MMVQ_MAX_BATCH_SIZE; Metal's longest small batch", "read"
 )
 METAL_EXPERTS = sourced(
-    31.0,
-    "tokens",
-    "llama.cpp, Metal: mul_mm_id from 32 tokens; below, each token reads its own experts",
-    "read",
+    31.0, "tokens", "llama.cpp, Metal: mul_mm_id from 32; below, each reads its own experts", "read"
 )
 _METAL_K_FROM = sourced(
     4.0, "tokens", "llama.cpp, Metal: small-batch kernel of K-quants from 4 tokens", "read"
@@ -75,7 +69,7 @@ TUNED: dict[str, tuple[float, tuple[float, ...]]] = sourced(
 _MATRIX_CORES = sourced(
     100e12,
     "FLOP/s, bf16",
-    "Published bf16 rates of gfx9: MI210 and later above, older cards below",
+    "Published bf16 rates of gfx9: MI210 and later above, older below",
     "derived",
 )
 

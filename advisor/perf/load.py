@@ -33,7 +33,7 @@ PAGE_TOKENS, HYBRID_PAGE_TOKENS = sourced(
 PREFIX_DROP_FIXED = sourced(
     3300.0,
     "release as 100 x major and minor",
-    "vllm #38182: 0.33 keeps the last matched block under MTP",
+    "vllm #38182: 0.33 keeps the last block under MTP",
     "read",
 )
 ACCEPT_SPREAD = sourced(

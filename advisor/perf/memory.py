@@ -37,7 +37,7 @@ VISION_GIB = sourced(
 LAST_LEGACY_REPORT = sourced(
     (0, 19),
     "release",
-    "vLLM: up to here the log's KV tokens are blocks / groups * block size",
+    "vLLM: up to it the log's KV tokens are blocks / groups * block size",
     "read",
 )
 SGLANG_STATE_SHARE = sourced(

@@ -15,7 +15,7 @@ _NO_INT8_TENSOR = ("sm_60", "sm_70")
 _TILED_SHARE = sourced(
     0.6,
     "share of the fp32 rate",
-    "5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5 (mlx-dspark, M4 Pro)",
+    "5.6 of 13.6 TFLOP/s (M2 Max, MTPLX), 7.0 of 7.5 (M4 Pro)",
     "derived",
 )
 _WGMMA = ("sm_90", "sm_100")

@@ -25,10 +25,7 @@ from advisor.perf.prompt_queue import Prompts, prompts, sizes
 Arm = Literal["spec", "base"]
 APART = sourced(1.01, "ratio", "own choice: two prompt sizes whose slope is taken", "chosen")
 MOST_SPREAD = sourced(
-    0.3,
-    "share",
-    "own choice: of a request's steps, against lengths that would turn negative",
-    "chosen",
+    0.3, "share", "own choice: of a request's steps, against negative lengths", "chosen"
 )
 
 

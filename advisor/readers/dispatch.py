@@ -99,9 +99,7 @@ def form_of(name: str, text: str) -> str:
         return "text"
     if _DOCKERFILE_NAME.search(name) or (_FROM.search(text) and _STARTS.search(text)):
         return "dockerfile"
-    if re.search(r"(^|[/\\])\.env(\.|$)", name):
-        return "env"
-    return _by_content(text, first)
+    return "env" if re.search(r"(^|[/\\])\.env(\.|$)", name) else _by_content(text, first)
 
 
 def _correct_form(form: str, text: str) -> str:

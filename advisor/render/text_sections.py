@@ -73,9 +73,7 @@ def beyond(gain: Interval, estimate: Estimate) -> str:
         return " (no benchmark near)"
     if estimate.p_gain > 0.9 and gain.p10 < 1:
         return " (similar benchmarks gained)"
-    if estimate.p_gain < 0.1 and gain.p90 > 1:
-        return " (similar benchmarks lost)"
-    return ""
+    return " (similar benchmarks lost)" if estimate.p_gain < 0.1 and gain.p90 > 1 else ""
 
 
 def details(

@@ -94,7 +94,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD304', 'mtp-memory-tight', 'info', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), True, 'sd3.memory'),
     RuleRow('SD305', 'unified-memory-overcommit', 'warning', ('vllm', 'sglang'), ('hardware',), False, 'sd3.memory'),
     RuleRow('SD306', 'memory-shares-exceed-device', 'warning', ('vllm', 'sglang'), (), False, 'sd3.shares', decides=True),
-    RuleRow('SD307', 'mamba-blocks-below-slots', 'warning', ('vllm',), ('model',), False, 'sd3.slots'),
+    RuleRow('SD307', 'mamba-blocks-below-slots', 'warning', ('vllm',), ('model',), False, 'sd3.slots', decides=True),
     RuleRow('SD308', 'slots-far-from-load', 'info', (), ('concurrency',), False, 'sd3.slots'),
     RuleRow('SD309', 'gdn-prefill-oom', 'warning', ('vllm',), ('hardware', 'model'), False, 'sd3.memory', parts=('hybrid',)),
     RuleRow('SD311', 'request-exceeds-context', 'warning', (), ('ctx_tokens',), False, 'sd3.contexts', parts=('plan.max_model_len',), decides=True),

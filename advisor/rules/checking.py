@@ -157,9 +157,7 @@ def has(case: Case, name: str) -> bool:
         return not case.launch.emitted
     if name == "estimate":
         return case.estimate is not None
-    if name == "version":
-        return is_version_pinned(case)
-    return getattr(case.facts, name) is not None
+    return is_version_pinned(case) if name == "version" else getattr(case.facts, name) is not None
 
 
 def is_version_pinned(case: Case) -> bool:

@@ -20,7 +20,7 @@ NOTHING = log(1e-6)
 LEAST_GAIN = sourced(
     0.05,
     "log gain",
-    "a change of k must promise this much at its batch size; below it one k is simpler",
+    "what a change of k must promise at its batch size; else one k is simpler",
     "chosen",
 )
 MOST_LOSS = sourced(0.01, "log gain", "at no load may the ranges lose more against one k", "chosen")

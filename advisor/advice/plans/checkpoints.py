@@ -18,10 +18,7 @@ MOST_MADE_GB = sourced(
     600, "GB", "own choice: 16 bit weights that are read and quantised at every start", "chosen"
 )
 KEPT = sourced(
-    0.9,
-    "share of the usable memory",
-    "16 bit weights may take it while they are quantised on the card",
-    "assumed",
+    0.9, "share of the usable memory", "for 16-bit weights while the card quantises them", "assumed"
 )
 
 

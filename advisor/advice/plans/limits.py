@@ -59,25 +59,16 @@ LENGTHS = sourced(
     "chosen",
 )
 SMALL_GB = sourced(
-    32.0,
-    "GB",
-    "noonghunna/club-3090#41: on smaller cards a hybrid's prefill of 50,000 tokens failed",
-    "read",
+    32.0, "GB", "club-3090#41: on smaller cards a hybrid's prefill of 50,000 tokens failed", "read"
 )
 SMALL_LENGTH = sourced(
-    32_768,
-    "tokens",
-    "the longest of LENGTHS below the prefill that failed on such cards",
-    "derived",
+    32_768, "tokens", "the longest of LENGTHS below the prefill that failed there", "derived"
 )
 FREE = sourced(
     2, "requests", "of that length must fit, so that one alone does not hold the pool", "chosen"
 )
 LLAMA_STEP = sourced(
-    256,
-    "tokens",
-    "llama.cpp pads the context of a slot to a multiple of it (GGML_PAD in llama-context.cpp)",
-    "read",
+    256, "tokens", "llama.cpp pads the context of a slot to a multiple of it (GGML_PAD)", "read"
 )
 CONTEXT_STEP = sourced(1024, "tokens", "own choice: contexts are its multiples", "chosen")
 LEAST_CONTEXT = sourced(4096, "tokens", "own choice: the least context that is served", "chosen")
@@ -137,9 +128,9 @@ def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -
     hybrid's would fill the memory at the start. Numbers or arrays (N,).
     """
     known = engines.get(facts.engine or "").catalogue.find(device.GRAPHS, facts.engine_version)
-    release = parse_release(facts.engine_version)
-    paged = facts.llm.is_hybrid and between(release, None, GRAPH_PAGES_UNTIL) is True
-    able = known is not None and facts.device.vendor not in GRAPHLESS and not paged
+    able = known is not None and facts.device.vendor not in GRAPHLESS
+    if between(parse_release(facts.engine_version), None, GRAPH_PAGES_UNTIL):
+        able &= not facts.llm.is_hybrid
     small = facts.device.memory_gb is not None and facts.device.memory_gb.value <= SMALL_GB
     few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
     beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS

@@ -13,10 +13,7 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 
 GPU_COUNTS = sourced(
-    (2, 4, 8),
-    "GPUs",
-    "counts that hosts are sold with and that divide the heads of most models",
-    "chosen",
+    (2, 4, 8), "GPUs", "what hosts are sold with, and divides the heads of most models", "chosen"
 )
 BOARD_COUNTS = sourced((16, 32), "GPUs", "two and four machines of eight", "chosen")
 BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several

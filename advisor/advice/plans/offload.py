@@ -22,10 +22,7 @@ SPARE_LAYERS = sourced(
 # A slot's least context: more experts leave for it, as a shorter one ends most conversations.
 CONTEXT = sourced(8192, "tokens", "a few turns with a file in them", "assumed")
 BEGIN = sourced(
-    2,
-    "draft tokens",
-    "the k that most runs with a gain report, experts in system memory (GAINS)",
-    "read",
+    2, "draft tokens", "the k of most runs that gain, experts in system memory (GAINS)", "read"
 )
 # Pairs of runs with experts in system memory: MTP lost in the first four, did little in two, and
 # gained in the last four, on cards of 6 to 16 GB.

@@ -12,10 +12,7 @@ from advisor.perf.sizes.pools import LINKS, splits_by_tensor
 
 SPLIT_MODE, TENSOR = "--split-mode", "tensor"
 CHASSIS = sourced(
-    8,
-    "GPUs",
-    "own choice: what most servers for cards hold; --gpus-per-machine says else",
-    "assumed",
+    8, "GPUs", "own choice: what most servers hold; --gpus-per-machine says else", "assumed"
 )
 Split = tuple[int, int]  # (ranks of one server, servers)
 

@@ -25,10 +25,7 @@ Columns = Mapping[str, Sequence[Any] | Column]  # of a table, by name; of text
 _SPARSE = 8  # codes a row, up to which a table of them is quicker than sorting
 
 MOST_DRAFTED = sourced(
-    256,
-    "tokens",
-    "Four times the longest measured draft (64, lookups); more is a slip of the pen",
-    "chosen",
+    256, "tokens", "Four times the longest measured draft (64, lookups); more is a slip", "chosen"
 )
 
 # What people write into a cell that they have no number for
@@ -182,7 +179,7 @@ _BACKENDS = ("vulkan", "rocm", "hip")
 _SAME = sourced(
     0.03,
     "share",
-    "Gap up to which output tok/s counts as streams x request tok/s: the replicate spread",
+    "Gap up to which output tok/s is streams x request tok/s: replicates' spread",
     "measured",
 )
 

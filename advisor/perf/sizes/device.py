@@ -35,7 +35,7 @@ USABLE_UNIFIED = sourced(
 USABLE_APPLE = sourced(
     0.75,
     "share of the memory",
-    "Metal's recommendedMaxWorkingSetSize unless iogpu.wired_limit_mb is set",
+    "Metal's recommendedMaxWorkingSetSize, no iogpu.wired_limit_mb",
     "read",
 )
 SYSTEM_GIB = sourced(
@@ -50,10 +50,7 @@ SYSTEM_SHARE = sourced(
     0.25, "share", "own choice: no more of a small one, as its systems have no display", "chosen"
 )
 UNIFIED_EXTRA_GIB = sourced(
-    2.5,
-    "GiB",
-    "the GB10's KV pool against its weights: host processes count against unified memory",
-    "derived",
+    2.5, "GiB", "the GB10's KV pool against its weights: host processes count there", "derived"
 )
 BASE_OVERHEAD_GIB = sourced(
     1.2, "GiB", "start-up log of vLLM on an H200: CUDA context and workspaces", "measured"
@@ -124,7 +121,7 @@ BILL_ERROR_GIB = sourced(
 OVERFLOW_GIB = sourced(
     6.2,
     "GiB",
-    "billed too large by so much, a launch lost (corral9070xt, 131,072 tokens on 16 GB)",
+    "billed too large by it, a launch lost (corral9070xt, 131,072 tokens, 16 GB)",
     "measured",
 )
 

@@ -28,7 +28,7 @@ PAGE_ALIGN = sourced(16, "tokens", "vLLM: attention block sizes are multiples of
 CONV_STATE_BYTES = sourced(
     16_384.0,
     "bytes",
-    "A kept step of one GDN layer: 8192 convolution channels of 16 bit (Qwen3.6 config.json)",
+    "A step of one GDN layer: 8192 convolution channels (Qwen3.6 config.json)",
     "derived",
 )
 CONV_TOKENS = sourced(
@@ -38,21 +38,21 @@ CONV_TOKENS = sourced(
 
 def legacy_tokens(shape: LLM, token: float, available: float, k: int) -> int:
     """Tokens of a hybrid model's pool as vLLM up to 0.19 reports them."""
-    layer_token = token / (shape.full_attention_layers or 1)
-    group, groups, page_tokens = _pages(shape, layer_token, k)
-    blocks = math.floor(available / (group * page_tokens * layer_token))
-    return max(int(blocks // (1 + groups) * page_tokens), 0)
+    page, groups, page_tokens = _pages(shape, token, k)
+    return max(int(available // page // (1 + groups) * page_tokens), 0)
 
 
-def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
-    """Layers of a group, groups of recurrent layers, tokens of a page; arrays where k is one."""
-    recurrent = shape.linear_layers or 0
+def _pages(shape: LLM, token: float, k: int) -> tuple[float, int, int]:
+    """Bytes of a page in all layers of a group, groups of recurrent layers, tokens of a page;
+    arrays where k is one.
+    """
+    recurrent, layer_token = shape.linear_layers or 0, token / (shape.full_attention_layers or 1)
     state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (
         CONV_TOKENS + k
     )
     page_tokens = round_up(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
     group = (shape.full_attention_layers or 1) + lesser(k, 1)
-    return group, round_up(recurrent / group), page_tokens
+    return group * page_tokens * layer_token, round_up(recurrent / group), page_tokens
 
 
 def hybrid_requests(
@@ -63,18 +63,16 @@ def hybrid_requests(
     group keeps one more state, the one at the last page's end (H200 log: 4,228,297 -> 3,895,351
     tokens).
     """
-    _, groups, page_tokens = _pages(shape, token / (shape.full_attention_layers or 1), plan.k)
-    blocks = hybrid_pages(shape, plan, token, available)
+    page, groups, page_tokens = _pages(shape, token, plan.k)
     needed = -(-length // page_tokens) + groups * (1 + plan.k + (plan.prefix_caching is True))
-    held: Length = greater(blocks, 0) / needed
+    held: Length = greater(round_down(available / page), 0) / needed
     return held
 
 
-def hybrid_pages(shape: LLM, plan: Plan, token: float, available: float) -> Length:
-    """Pages of such a pool in so many bytes: each serves one group's layers of one request."""
-    layer_token = token / (shape.full_attention_layers or 1)
-    group, _, page_tokens = _pages(shape, layer_token, plan.k)
-    return round_down(available / (group * page_tokens * layer_token))
+def hybrid_pages(shape: LLM, plan: Plan, available: float) -> float:
+    """Pages of such a pool in so many bytes, inf where the size of a token is not known."""
+    token = token_bytes(shape, plan)
+    return available // _pages(shape, token, plan.k)[0] if token else math.inf
 
 
 EXPERTS, EXPERT_RANKS = "--enable-expert-parallel", "--ep-size"  # vLLM: all ranks; SGLang
@@ -86,7 +84,7 @@ LINKS = ("roce", "ethernet")  # between machines
 LATENT = sourced(
     (576, 320, 512),
     "elements",
-    "config.json of DeepSeek-V3, GLM-5.2 and Kimi K2; Mistral Small 4; GLM-5.3",
+    "config.json: DeepSeek-V3, GLM-5.2, Kimi K2; Mistral Small 4; GLM-5.3",
     "read",
 )
 

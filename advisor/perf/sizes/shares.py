@@ -40,7 +40,7 @@ LARGE_GIB, LEAST_MIB = sourced(
 CAPPED_SINCE = sourced(
     (0, 5, 23),
     "release",
-    "sglang 0.5.23 memory_hook.py: max_bs is max_running_requests at most; not in 0.5.21",
+    "sglang 0.5.23 memory_hook.py: max_bs at most max_running_requests",
     "read",
 )
 VISION = sourced(

@@ -149,9 +149,7 @@ def _fill(text: Mapped, names: dict[str, Mapped], depth: int = 0) -> Mapped:
         value = names.get(name.lower())
         if value is None and mark.group().startswith("@"):
             return None
-        if value is None or depth > 3:
-            return hole(name, at)
-        return _fill(value, names, depth + 1)
+        return hole(name, at) if value is None or depth > 3 else _fill(value, names, depth + 1)
 
     return replace_matches(text, _MARK, value_of)
 

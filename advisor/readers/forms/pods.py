@@ -95,8 +95,7 @@ def mapping_words(node: Node, fields: bool = False) -> list[Mapped]:
         if value.kind != "scalar" or value.truth is False:
             continue
         name = key.text_map
-        if fields:
-            name = Mapped(name.text.replace("_", "-"), name.pos)
+        name = Mapped(name.text.replace("_", "-"), name.pos) if fields else name
         words.append(name if name.text.startswith("-") else join((synthetic("--"), name)))
         if value.truth is None and not value.is_null:
             words.append(value.text_map)

@@ -117,8 +117,7 @@ _TRUTHS = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "
 def compose_all(source: SourceText) -> list[Node]:
     """The documents of a YAML text. Raises AdvisorError with the line for a bad one."""
     text = source.text
-    if "{{" in text or "{%" in text:
-        text = without_templates(text)
+    text = without_templates(text) if "{{" in text or "{%" in text else text
     import yaml  # start-up: most files are no YAML
 
     try:

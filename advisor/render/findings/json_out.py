@@ -46,9 +46,7 @@ def _redact(data: Any, clean: Callable[[str], str]) -> Any:
         return printable_lines(cut(clean(data), MAX_TEXT))
     if isinstance(data, dict):
         return {_redact(key, clean): _redact(value, clean) for key, value in data.items()}
-    if isinstance(data, list | tuple | map):
-        return [_redact(item, clean) for item in data]
-    return data
+    return [_redact(item, clean) for item in data] if isinstance(data, list | tuple | map) else data
 
 
 _TEXT, _COUNT = schema_of(str), schema_of(int)

@@ -1,10 +1,11 @@
 """Slots, batches and tensor-parallel width."""
 
+import math
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
-from advisor.perf.sizes import pools
-from advisor.perf.sizes.device import GIB, GRAPHS, captured_tokens, usable_gib
-from advisor.perf.sizes.pools import GRAPH_PAGES_UNTIL
+from advisor.perf.sizes import device, pools
+from advisor.perf.sizes.weights import GIB
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import is_gguf, is_hybrid, k_words
 from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix
@@ -17,9 +18,7 @@ MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong
 SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
 
 
-@rule(
-    "SD307", "warning", "vllm", data="memory.mamba_blocks_context_tokens memory.vllm_default_slots"
-)
+@rule("SD307", "warning", "vllm", decides=True, data="memory.mamba_blocks_context_tokens")
 @when(needs="model")
 def mamba_blocks_below_slots(case: Case) -> Hits:
     """More sequences than a hybrid has states for, or the large default at a long context.
@@ -72,26 +71,25 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
             flag=place,
             fix=set_fix(case, place, str(most), what),
         )
-    size, pages = captured_tokens(case.plan), _pages(case)
-    if size and pages and size > pages and within(case, None, GRAPH_PAGES_UNTIL):
+    size, pages = device.captured_tokens(case.plan) or 0, _pages(case)
+    if size > pages and within(case, None, pools.GRAPH_PAGES_UNTIL):
         yield Hit(
-            f"vLLM up to {GRAPH_PAGES_UNTIL} measures its CUDA graphs beside a page of the pool "
-            f"for each of their {size} tokens, and beside the weights there is room for {pages}: "
-            "it ends out of memory",
-            flag=case.flag(GRAPHS),
+            f"vLLM up to {pools.GRAPH_PAGES_UNTIL} measures its CUDA graphs beside a page of the "
+            f"pool for each of their {size} tokens, and beside the weights there is room for "
+            f"{pages:.0f}: it ends out of memory",
+            flag=case.flag(device.GRAPHS),
             severity="error",
-            fix=f"Lower {GRAPHS}, or take vLLM 0.26, which needs a page per slot.",
+            fix=f"Lower {device.GRAPHS}, or take vLLM 0.26, which needs a page per slot.",
         )
 
 
-def _pages(case: Case) -> int | None:
+def _pages(case: Case) -> float:
     """Pages of a hybrid's pool that the whole memory holds beside weights and drafter."""
-    shape, usable, made = case.facts.known_shape, usable_gib(case.facts), bill(case)
-    token = pools.token_bytes(shape, case.plan) if shape else None
-    if made is None or usable is None or shape is None or token is None:
-        return None
-    free = max(usable - made.weights_gib - made.spec_gib, 0.0) * case.plan.tp * case.plan.pp * GIB
-    return int(pools.hybrid_pages(shape, case.plan, token, free))
+    shape, usable, made = case.facts.known_shape, device.usable_gib(case.facts), bill(case)
+    if made is None or usable is None or shape is None:
+        return math.inf
+    free = max(usable - made.weights_gib - made.spec_gib, 0.0) * case.plan.tp * case.plan.pp
+    return pools.hybrid_pages(shape, case.plan, free * GIB)
 
 
 def _blocks(case: Case) -> int | None:
