@@ -43,10 +43,9 @@ TESTS = {  # room: its modules; the tests that must notice
     "fixes": "advisor/lint/fixes.py; tests/lint/test_fixes.py tests/lint/test_fix_additions.py "
     "tests/lint/test_fix_writes.py",
     "secrets": "advisor/readers/secrets.py; tests/readers/test_secrets.py",
-    "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook/test_kit_*.py "
-    f"tests/rulebook/test_regime_rules.py tests/rulebook/test_rule_fixes.py {FINDINGS}",
+    "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook",
     "rules SD1": f"advisor/rules/sd1/*.py; {FINDINGS} tests/rulebook/test_releases.py "
-    "tests/rulebook/test_rule_fixes.py",
+    "tests/rulebook/test_rule_fixes.py tests/lint/test_fairness.py tests/readers/test_[pu]*.py",
     "rules SD2": f"advisor/rules/sd2/*.py; {FINDINGS}",
     "rules SD3": f"advisor/rules/sd3/*.py; {FINDINGS}",
     "rules SD4": f"advisor/rules/sd4/*.py; {FINDINGS} tests/rulebook/test_regime_rules.py",
@@ -58,14 +57,15 @@ TESTS = {  # room: its modules; the tests that must notice
     "advisor/engines/extract/[bl]*.py; tests/engines tests/render/test_render_deploy.py "
     "tests/rulebook/test_spelling_rules.py",
     "knowledge": "advisor/knowledge/*.py; tests/knowledge tests/advice/test_drafters.py",
-    "perf": "advisor/perf/**/*.py; tests/perf tests/prediction/test_[npt]*.py "
-    "tests/readers/results/test_calibrate.py",
+    "perf": "advisor/perf/**/*.py; tests/perf tests/prediction tests/advice/test_unpriced.py "
+    "tests/rulebook/test_regime_rules.py tests/readers/results/test_calibrate.py",
     "prediction": "advisor/prediction/[!co]*.py advisor/prediction/cell_pairs.py; tests/prediction",
     "readers": "advisor/readers/*.py advisor/readers/forms/*.py advisor/readers/syntax/*.py; "
-    "tests/readers/test_*.py tests/readers/results/test_bench_run.py tests/lint",
+    "tests/readers/test_*.py tests/readers/results/test_[bcw]*.py tests/lint "
+    f"tests/cli/serve/test_views_by_hand.py {FINDINGS}",
     "results": "advisor/readers/results/**/*.py; tests/readers/results",
     "advice": "advisor/advice/*.py advisor/advice/[!eo]*/*.py advisor/advice/explain/*.py; "
-    "tests/advice/**/test_*.py tests/prediction/test_[pt]*.py tests/perf/test_host_memory.py",
+    "tests/advice tests/prediction tests/perf/test_[hms]*.py tests/knowledge/test_heads.py",
     "own runs": "advisor/advice/own_runs/*.py advisor/prediction/[co][aw]*.py; "
     "tests/readers/results",
     "explore": "advisor/advice/explore/*.py; tests/advice/explore tests/advice/test_reasons.py "
@@ -75,9 +75,10 @@ TESTS = {  # room: its modules; the tests that must notice
     "render": "advisor/render/**/*.py; tests/render/test_[!e]*.py tests/lint/test_validate.py "
     "tests/advice/explore/test_plan_compose.py",
     "cli": "advisor/cli/**/*.py advisor/__main__.py; tests/cli/test_[!p]*.py "
-    "tests/cli/serve/test_[!n]*.py tests/lint/test_validate.py "
-    "tests/readers/results/test_[bcr]*.py",
-    "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py",
+    "tests/cli/serve/test_[!n]*.py tests/lint/test_validate.py tests/readers/results "
+    "tests/knowledge/test_knowledge_files.py tests/rulebook/test_rules.py",
+    "lab": "advisor/lab/**/*.py; tests/lab tests/readers/results/test_bench_run.py "
+    "tests/readers/results/test_loads.py tests/knowledge/test_evidence.py",
 }
 ROOMS = {name: Room(*(tuple(x.split()) for x in row.split(";"))) for name, row in TESTS.items()}
 # a mutant runs in a fork of a process that ran the tests: what is kept there is made anew, and what
@@ -104,6 +105,7 @@ def pytest_collection_finish():
         kept = (x for x in gc.get_objects() if isinstance(x, functools._lru_cache_wrapper))
         CACHES.extend(x for x in kept if x.__module__ in ROOM)
 """
+KEEPS = re.compile(r'scope="|^@(functools\.)?(lru_)?cache', re.MULTILINE)  # one for several tests
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
 
@@ -265,6 +267,24 @@ def find_tests(folder: Path, path: Path) -> list[str]:
     return sorted(tests, key=lambda one: seen["duration_by_test"].get(one, 0.0))
 
 
+def widen(folder: Path) -> None:
+    """Where a file keeps what its tests share, each of them reaches what one of them reached."""
+    path = folder / "mutants" / "mutmut-stats.json"
+    if not path.exists():  # nothing ran: what mutmut said is shown
+        return
+    seen = json.loads(path.read_text())
+    by_file: dict[str, list[str]] = {}
+    for test in seen["duration_by_test"]:
+        by_file.setdefault(test.partition("::")[0], []).append(test)
+    kept = {
+        name: tests for name, tests in by_file.items() if KEEPS.search((folder / name).read_text())
+    }
+    for reached in seen["tests_by_mangled_function_name"].values():
+        names = {test.partition("::")[0] for test in reached} & kept.keys()
+        reached.extend({test for name in names for test in kept[name]} - {*reached})
+    path.write_text(json.dumps(seen))
+
+
 def living_numbers(folder: Path, room: Room, sample: int, seed: int) -> tuple[int, list[str]]:
     """How many numbers of the room were doubled, and those that no test noticed."""
     listed, every = numbers(folder, room), test_files(room)
@@ -297,6 +317,7 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         # call would run on the package that is installed
         (folder / "mutants").mkdir()
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which
+        widen(folder)
         names = sorted(exits(folder))
         chosen = random.Random(seed).sample(names, min(sample or len(names), len(names)))
         mutmut(folder, chosen, seconds)
