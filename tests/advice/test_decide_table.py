@@ -102,8 +102,7 @@ def test_a_forbidden_plan_is_passed_over_and_a_warning_forbids_nothing(veto: Fin
 def test_the_largest_documented_k_is_kept_to() -> None:
     limit = finding(effect="k_max", k_max=2)
     plans = [OFF, at(1, gain=1.2), at(2, limit, gain=1.3), at(4, limit, gain=1.9)]
-    assert allowed_candidates(plans) == [1, 2]
-    assert verdict(*plans[1:])[:2] == ("on", 2)
+    assert (allowed_candidates(plans), verdict(*plans[1:])[:2]) == ([1, 2], ("on", 2))
     lower = [OFF, at(2, finding(effect="k_max", k_max=3)), at(3, finding(effect="k_max", k_max=2))]
     assert allowed_candidates(lower) == [1]  # the smaller of two limits
     assert allowed_candidates([OFF, at(4, limit)]) == [1]  # one that nothing keeps to leaves all
@@ -186,8 +185,7 @@ def test_an_answer_of_one_token_is_off() -> None:
 
 def test_an_objective_decides_where_it_tells_the_runs_apart() -> None:
     weak = at(1, gain=1.01, p_gain=UNSURE, tpot=2.0)
-    assert verdict(weak)[0] == "measure"
-    assert verdict(weak, max_tpot_ms=6.0) == ("on", 1, "objective")
+    assert (verdict(weak)[0], verdict(weak, max_tpot_ms=6.0)) == ("measure", ("on", 1, "objective"))
     costly = at(1, gain=1.5, ttft=0.3)
     assert verdict(costly, goal="throughput")[0] == "on"
     assert verdict(costly, goal="throughput", max_ttft_ms=700.0) == ("off", 1, "objective")
@@ -218,8 +216,7 @@ def test_the_posterior_decides(gain: float, p_gain: float, decision: str, rule: 
 
 def test_the_bounds_belong_to_the_decision() -> None:
     """At each threshold of P(gain) the answer is the surer one."""
-    assert verdict(at(1, p_gain=ON))[0] == "on"
-    assert verdict(at(1, p_gain=ON - 1e-6))[0] == "measure"
+    assert (verdict(at(1, p_gain=ON))[0], verdict(at(1, p_gain=ON - 1e-6))[0]) == ("on", "measure")
     assert verdict(at(1, gain=0.9, p_gain=OFF_UP_TO))[0] == "off"
     assert verdict(at(1, gain=0.9, p_gain=OFF_UP_TO + 1e-6))[0] == "measure"
 
@@ -247,8 +244,7 @@ def test_fewer_requests_at_once_change_what_balanced_looks_at() -> None:
         made = estimate(gain=2.0, tpot=1.5, ttft=0.5, spread=1.0, terms=terms)
         return goal_interval(made, "balanced").p50
 
-    assert middle(8) != pytest.approx(middle(4))
-    assert middle(None) == pytest.approx(middle(8))
+    assert middle(8) != pytest.approx(middle(4)) and middle(None) == pytest.approx(middle(8))
 
 
 def test_the_chance_of_an_objective() -> None:

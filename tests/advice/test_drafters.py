@@ -233,9 +233,7 @@ def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -
     interval = advice.estimate.output_tok_s.speedup
     assert interval.p10 < interval.p50 < interval.p90
     assert advice_json(advice)["drafter"]["repository"] == used.repository
-    assert set(advice.launch_on.env.items()) >= set(
-        used.env.get(advice.candidate.engine, {}).items()
-    )
+    assert set(advice.launch_on.env.items()) >= {*used.env.get(advice.candidate.engine, {}).items()}
     if advice.decision == "on":
         assert used.repository in compose_yaml(advice)
     if asked.get("method") == "dflash":  # a block has no steps
@@ -334,9 +332,7 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         report = validate(
             text, hw=hardware, gpus=gpus, concurrency=4, ctx=2048, engine_version=version
         )
-        assert not [
-            f"{version}: {f.code} {f.message}" for f in report.findings if f.severity != "info"
-        ]
+        assert not [(version, f.code, f.message) for f in report.findings if f.severity != "info"]
         read = report.launches[0].plan
         assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, named)
 
@@ -348,7 +344,6 @@ def test_a_block_drafter_runs_beside_dp_attention_since(release: str, head: str 
     asked |= {"concurrency": 128, "ctx_tokens": 1024, "output_tokens": 1024}
     advice = recommend(**asked, engine_version=release, method="dflash")
     words = advice.launch_on.argv
-    assert "DFLASH" in words
-    assert ("--enable-dp-attention" in words) == (head is not None)
+    assert "DFLASH" in words and ("--enable-dp-attention" in words) == (head is not None)
     assert head is None or head in words
     assert not [f for f in advice.plan_findings if f.severity == "error"]

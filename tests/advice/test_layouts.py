@@ -182,8 +182,7 @@ LLAMA = {"engine": "llama-server", "hardware": "rtx3090"}
 def test_what_cannot_draft_is_split_by_tensors(model: str, quant: str, least: float) -> None:
     one = _ask(**LLAMA, model=model, quant=quant, gpus=4)
     assert "--split-mode tensor" in one.launch.text and one.next_layout.startswith("layer split")
-    loss = re.search(r"-(\d+) %", one.next_layout)
-    assert 1 / (1 - int(loss[1]) / 100) > least
+    assert 1 / (1 - int(re.search(r"-(\d+) %", one.next_layout)[1]) / 100) > least
     screen = " ".join(advice_text(one).split())
     assert "(tensor split)" in screen and f"next layout: {one.next_layout}" in screen
 
@@ -283,8 +282,7 @@ def test_a_file_with_attention_apart_is_one_server(dp: int) -> None:
     assert proposed.dp == 1 and set(APART) <= set(proposed.extra)
     plan = proposed.model_copy(update={"dp": dp})
     (one,), (other,) = (estimate_plans(facts, [p]) for p in (proposed, plan))
-    assert other.output_tok_s == one.output_tok_s
-    assert memory.replica(facts, plan).gpus == 8
+    assert (other.output_tok_s, memory.replica(facts, plan).gpus) == (one.output_tok_s, 8)
     text = _ask(**LATENT, **MANY, model="deepseek-v3.1").launch.text + "\n"
     report = validate(text, hw="h200", concurrency=256, ctx=2048, engine_version="0.5.21")
     assert report.launches[0].facts.gpus == 8 and report.launches[0].plan.tp == 8

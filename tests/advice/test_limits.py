@@ -48,8 +48,7 @@ def test_slots_of_llama_server_are_as_many_as_requests(hardware: str, concurrenc
 def test_a_limit_of_requests_does_not_choose_the_engine() -> None:
     asked: dict[str, Any] = {"hardware": "rx7900xtx", "model": "qwen3.6-27b", "what_if": False}
     one, free = recommend(**asked, max_num_seqs=1), recommend(**asked)
-    assert one.plan.engine == free.plan.engine
-    assert limits(one) == (1, limits(free)[1])
+    assert one.plan.engine == free.plan.engine and limits(one) == (1, limits(free)[1])
 
 
 @pytest.mark.parametrize(
@@ -81,8 +80,7 @@ def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) 
         return
     advice = recommend(hardware=hardware, engine=engine, quant=None)
     arm = advice.plan
-    room = memory.room(advice.facts, arm, 2560)
-    assert arm.max_num_seqs >= min(4, int(room))
+    assert arm.max_num_seqs >= min(4, int(memory.room(advice.facts, arm, 2560)))
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,7 @@ BOARDS = {
 }
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 LINKS = (None, "nvlink", "pcie", "roce", "ethernet")
-NAMES = [
-    name
-    for name in knowledge.hardware_ids()
-    if knowledge.hardware(name).vendor in ("nvidia", "amd")
-]
+NAMES = [x for x in knowledge.hardware_ids() if knowledge.hardware(x).vendor in ("nvidia", "amd")]
 
 
 def options(facts: Facts, plan: Plan) -> dict[str, int]:
@@ -115,8 +111,7 @@ def test_the_gpus_of_a_machine_can_be_said(each: int) -> None:
     facts = resolve.bare_facts(
         Request(hardware="h100-sxm", gpus=16, gpus_per_machine=each, model="qwen3-8b")
     )
-    assert topology.boards(facts) == 16 // each
-    assert topology.assumption(facts) is None
+    assert topology.boards(facts) == 16 // each and topology.assumption(facts) is None
 
 
 @pytest.mark.parametrize(("name", "link"), [("h100-sxm", "roce"), ("rtx3090", "ethernet")])

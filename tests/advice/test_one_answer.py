@@ -258,9 +258,7 @@ def test_every_door_answers_alike_of_adaptive_verification_too() -> None:
     over = compare_over(swept[1].request, ("dspark", "mtp"), 1).arms[0].points
     assert over[-1].arm == swept[1].best.arm
     page = curve_view(sweep(request, {"concurrency": [1, 16, 128]}), 128)
-    assert any(
-        "adaptive" in dot["text"] for line in page["drawings"][0]["lines"] for dot in line["dots"]
-    )
+    assert any("adaptive" in x["text"] for y in page["drawings"][0]["lines"] for x in y["dots"])
     assert "adaptive" in page["table"][-1]["answer"]
 
 
@@ -346,8 +344,7 @@ def test_a_blank_load_spans_what_is_usual() -> None:
     loads = ({"concurrency": "1"}, {"concurrency": "32"}, {})
     few, many, blank = predict([row | {"gpu_count": "1"} | load for load in loads])
     low, high = sorted((few["speedup_p50"], many["speedup_p50"]))
-    assert low <= blank["speedup_p50"] <= high
-    assert width(blank) > max(width(few), width(many))
+    assert low <= blank["speedup_p50"] <= high and width(blank) > max(width(few), width(many))
     # published: of a question the GPUs that are not said are one
     published = row | {"concurrency": "4", "source_id": "published"}
     one, unsaid = predict([published | {"gpu_count": "1"}, published])

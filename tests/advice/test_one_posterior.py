@@ -71,14 +71,12 @@ def test_a_wait_for_slots_is_weighed_against_a_few_percent(concurrency: int) -> 
     asked = {"hardware": "h100", "model": "qwen3.6-27b", "concurrency": concurrency}
     made, fast = recommend(**asked), recommend(**asked, goal="throughput")
     assert made.decision == "on" and made.candidate.k == 1
-    assert made.estimate.ttft_ms.speedup.p50 > 0.7
-    assert fast.candidate.k == 2
+    assert made.estimate.ttft_ms.speedup.p50 > 0.7 and fast.candidate.k == 2
 
 
 def test_a_gain_measured_with_a_longer_draft_counts_for_a_shorter() -> None:
     """k = 4 was measured here and k = 3 was not; in a table of rows, k = 1 is on as k = 2 is."""
-    asked = {"hardware": "h100", "model": "qwen3.6-35b-a3b", "concurrency": 64}
-    made = recommend(**asked)
+    made = recommend(hardware="h100", model="qwen3.6-35b-a3b", concurrency=64)
     seen = {c.plan.k: c.estimate.measured_gain for c in made.runners_up if c.estimate is not None}
     assert (made.decision, made.candidate.k, made.decided_by) == ("on", 3, "estimate")
     assert made.estimate.measured_gain > 0.5 and seen[4] > 0.8 > seen[5]

@@ -57,11 +57,7 @@ def story_of(rows: list[dict[str, str]]) -> tuple[Story, list[str]]:
     """What is expected of rows that ask, and the KV cache type of each."""
     asks = np.ones(len(rows), dtype=bool)
     whole = RowWords({n: [row[n] for row in rows] for n in rows[0]}, len(rows), asks).complete()
-    read = {
-        name: read_words(whole.columns, name, len(rows))
-        for name in READ_HERE
-        if name in whole.columns
-    }
+    read = {x: read_words(whole.columns, x, len(rows)) for x in READ_HERE if x in whole.columns}
     points, things = from_columns(read, len(rows))[0], things_of_rows(read, len(rows))
     points, things, table = with_limits(Encoded(points, things, read), asks, {})
     with np.errstate(all="ignore"):

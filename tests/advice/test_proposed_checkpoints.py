@@ -184,8 +184,7 @@ def test_no_way_names_what_nobody_publishes(hardware: str, model: str, engine: s
 )
 def test_a_bare_name_may_tell_its_quantisation(name: str, ident: str, quant: str) -> None:
     facts = facts_for_request(Request(hardware="h200", gpus=8, model=name))
-    assert facts.model.id == ident
-    assert facts.quant.id == quant
+    assert (facts.model.id, facts.quant.id) == (ident, quant)
 
 
 def test_every_listed_name_is_its_own_model() -> None:
@@ -249,8 +248,7 @@ def test_own_drafts_that_were_accepted_have_seen_the_head(accepted: float, decis
     run = OwnRun(hardware="h100", model=facts.model.id, engine=plan.engine, method="mtp", k=3,
                  quant=facts.quant.id, accepted_length=accepted)  # fmt: skip
     own = facts.model_copy(update={"own_runs": (run,)})
-    assert after_a_look(own, plan, "on") == decision
-    assert after_a_look(own, plan, "off") == "off"
+    assert (after_a_look(own, plan, "on"), after_a_look(own, plan, "off")) == (decision, "off")
 
 
 @pytest.mark.parametrize(

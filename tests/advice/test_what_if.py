@@ -79,8 +79,7 @@ def test_only_the_question_is_judged(
     advice = recommend(**asked)
     assert {case.facts.request for case in brief} <= {advice.request}, "nobody has asked yet"
     brief.clear()  # other drafters of the question itself
-    assert advice.would_change
-    assert {case.facts.request for case in full} == {advice.request}
+    assert advice.would_change and {case.facts.request for case in full} == {advice.request}
     of_plans = [case.plan for case in full if case.estimate is not None]
     assert of_plans and len(of_plans) == len(set(of_plans))
     assert brief and all(case.facts.request != advice.request for case in brief)

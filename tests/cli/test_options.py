@@ -117,9 +117,7 @@ def test_each_command_takes_what_the_table_says() -> None:
     assert listed.keys() == ROWS.keys()
     for name, command in listed.items():
         wanted = [part for word in ROWS[name].split() for part in PARTS.get(word, word).split()]
-        assert sorted(option_text(param, command) for param in command.params) == sorted(wanted), (
-            name
-        )
+        assert sorted(option_text(x, command) for x in command.params) == sorted(wanted), name
 
 
 def test_tokens_and_choices_are_read_as_people_write_them() -> None:

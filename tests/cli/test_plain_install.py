@@ -59,8 +59,7 @@ def test_answers_need_no_extra(words: list[str]) -> None:
 )
 def test_a_missing_extra_is_named(words: list[str], extra: str) -> None:
     done = run(*words)
-    assert done.returncode == 2
-    assert f"pip install 'mtp-advisor[{extra}]'" in done.stderr
+    assert done.returncode == 2 and f"pip install 'mtp-advisor[{extra}]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

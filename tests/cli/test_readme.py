@@ -70,5 +70,4 @@ def test_its_hook_and_workflow_are_yaml() -> None:
     blocks = re.findall(
         r"```yaml\n(.*?)```", (ROOT / "docs/validate.md").read_text(encoding="utf-8"), re.DOTALL
     )
-    assert len(blocks) == 2
-    assert all(yaml.safe_load(block) for block in blocks)
+    assert len(blocks) == 2 and all(yaml.safe_load(block) for block in blocks)

@@ -63,8 +63,7 @@ def test_a_page_of_facts_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xef\xbb\xbfid: a\nlist: [1, {b: 2.5}]\ntext: |\n  two\n  lines\n")
     expected = {"id": "a", "list": [1, {"b": 2.5}], "text": "two\nlines\n"}
-    assert read_yaml_safely(path, 1000) == expected
-    assert yaml_safely("- 1\n", "x") == [1]
+    assert (read_yaml_safely(path, 1000), yaml_safely("- 1\n", "x")) == (expected, [1])
 
 
 @pytest.mark.parametrize("opened", [read_bytes_safely, read_text_safely, read_yaml_safely])

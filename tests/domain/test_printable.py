@@ -67,14 +67,12 @@ def test_shown_lines_keep_only_line_feeds_and_tabs(text: str) -> None:
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
 def test_plain_text_is_as_it_was(text: str) -> None:
-    assert printable_lines(text) == text
-    assert printable(text) == text
+    assert (printable_lines(text), printable(text)) == (text, text)
 
 
 def test_what_is_seen_of_a_control_is_its_escape() -> None:
     assert printable("m\x1b]0;pwned\x07A") == r"m\x1b]0;pwned\x07A"
-    assert printable("a\u202eb\n\tc") == r"a\u202eb c"
-    assert printable("é 漢字 🙂") == "é 漢字 🙂"
+    assert (printable("a\u202eb\n\tc"), printable("é 漢字 🙂")) == (r"a\u202eb c", "é 漢字 🙂")
     assert printable("e" + "\u0301" * 40) == "e" + "\u0301" * 4
 
 
@@ -92,8 +90,7 @@ def test_long_values_lose_their_middle() -> None:
 )
 def test_json_is_harmless_before_and_after_it_is_read(data: Any) -> None:
     text = json_text(data)
-    assert bad(text) == []
-    assert _texts_are_fine(json.loads(text))
+    assert bad(text) == [] and _texts_are_fine(json.loads(text))
     assert json.loads(text) == printable_data(data)
 
 
@@ -128,12 +125,10 @@ def test_no_form_prints_one(file: tuple[str, str], values: list[str], name: str)
 
 
 def _sound(report: Any) -> None:
-    assert bad(report_text(report)) == []
-    assert bad(report_github(report)) == []
+    assert (bad(report_text(report)), bad(report_github(report))) == ([], [])
     assert bad(report_text(report, color=True).replace("\x1b[", "[")) == []
     for data in (report_json(report), report_sarif(report)):
-        assert bad(json_text(data)) == []
-        assert _texts_are_fine(data)
+        assert bad(json_text(data)) == [] and _texts_are_fine(data)
 
 
 @given(TEXT)

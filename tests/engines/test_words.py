@@ -89,9 +89,7 @@ def test_a_k_per_batch_size_stands_in_a_file_of_sglang_alone() -> None:
     ranges = ((1, 8, 3), (9, 64, 1))
     plan = Plan(engine="sglang", model="m", method="mtp", k=1, k_schedule=ranges)
     table = {"1": {"candidate_steps": [3]}, "9": {"candidate_steps": [1]}}
-    assert {name: json.loads(text) for name, text in files(plan).items()} == {
-        "adaptive.json": table
-    }
+    assert {name: json.loads(x) for name, x in files(plan).items()} == {"adaptive.json": table}
     argv = engines.get("sglang").argv(engines.get("sglang").to_launch(plan))
     assert argv[-3:] == ("--speculative-adaptive", "--speculative-adaptive-config", "adaptive.json")
     assert argv[argv.index("--speculative-num-draft-tokens") + 1] == "4"  # the largest k, and one
@@ -130,8 +128,7 @@ def test_what_llama_server_writes_inside_a_value() -> None:
     assert words("draft-mtp,ngram-mod:n_max=2,none,p_min=0.5") == (
         ["draft-mtp", "ngram-mod"], {"n_max": "2", "p_min": "0.5"},
     )  # fmt: skip
-    assert words("none") == words(None) == words("") == ([], {})
-    assert llama_words.mode_of(()) == ""
+    assert words("none") == words(None) == words("") == ([], {}) and llama_words.mode_of(()) == ""
 
     def mode(*names: str) -> str:
         row = engines.get("llama-server").read([Token(name) for name in names], (),

@@ -131,6 +131,5 @@ def test_auto_says_what_it_found(bare: dict[str, str]) -> None:
 def test_a_tool_that_is_missing_or_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(detect_module, "TIMEOUT_S", 0.2)
-    assert detect_module._ask("no-such-tool-at-all") == ""
-    assert detect_module._ask("sleep", "5") == ""
+    assert (detect_module._ask("no-such-tool-at-all"), detect_module._ask("sleep", "5")) == ("", "")
     assert detect_module._ask("false") == ""

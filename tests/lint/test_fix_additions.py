@@ -169,8 +169,7 @@ def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.sh"
     path.write_text("x\n")
     assert fixes.write(change("x\n", "x\n", str(path))) is False
-    assert fixes.write(change("x\n", "y\n", str(path))) is True
-    assert path.read_text() == "y\n"
+    assert fixes.write(change("x\n", "y\n", str(path))) is True and path.read_text() == "y\n"
 
 
 def test_the_new_file_is_beside_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

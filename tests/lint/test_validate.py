@@ -53,8 +53,7 @@ def test_text_path_and_several_paths() -> None:
     ]
     both = validate([str(CORPUS / "case-014.sh"), str(CORPUS / "case-101.sh"), "missing.yaml"])
     assert len(both.launches) == 2 and both.failures
-    assert "no such file" in (both.files[2].error or "")
-    assert len(validate(str(CORPUS)).files) >= 70
+    assert "no such file" in (both.files[2].error or "") and len(validate(str(CORPUS)).files) >= 70
     with pytest.raises(AdvisorError):
         validate("missing.yaml")
     with pytest.raises(AdvisorError):
@@ -195,9 +194,7 @@ def test_json_follows_its_schema(name: str) -> None:
 
 def test_sarif_and_json_carry_fixes() -> None:
     report = validate(text=BARE, name="a.sh")
-    result = next(
-        one for one in report_sarif(report)["runs"][0]["results"] if one["ruleId"] == "SD120"
-    )
+    result = next(x for x in report_sarif(report)["runs"][0]["results"] if x["ruleId"] == "SD120")
     (replacement,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
     assert replacement["insertedContent"]["text"] == "-fa on"
     assert replacement["deletedRegion"]["startLine"] == 1
@@ -260,8 +257,7 @@ def test_fix_applies_safe_fixes_once(tmp_path: Path) -> None:
     fixed = path.read_text()
     assert fixed == BARE.replace("-fa --jinja", "-fa on --jinja")
     run(str(path), "--fix")
-    assert path.read_text() == fixed
-    assert status(run(str(path), "--diff")) == 0
+    assert (path.read_text(), status(run(str(path), "--diff"))) == (fixed, 0)
 
 
 def test_the_hook_file_calls_a_command_that_is_there() -> None:

@@ -115,9 +115,7 @@ def values(data: Any) -> Iterator[str]:
 
 
 def faults(named: Iterator[tuple[object, str]]) -> list[str]:
-    return [
-        f"{at}: {words} in {text[:100]!r}" for at, text in named if (words := house_words(text))
-    ]
+    return [f"{at}: {odd} in {text[:100]!r}" for at, text in named if (odd := house_words(text))]
 
 
 @pytest.mark.parametrize("room", ROOMS)

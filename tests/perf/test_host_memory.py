@@ -66,8 +66,7 @@ def test_a_stated_margin_is_left_free() -> None:
         host_memory.host_layers(asked, plan(1, 2, extra=(("--fit-target", str(mib)),)))
         for mib in (int(free * 1024) - 1, int(free * 1024) + 2, 4096, 6144)
     ]
-    assert host_memory.host_layers(asked, fits) == 0
-    assert layers[:2] == [0, 1]
+    assert (host_memory.host_layers(asked, fits), layers[:2]) == (0, [0, 1])
     assert layers[1] < layers[2] < layers[3]
 
 
@@ -93,8 +92,7 @@ def test_drafts_alone_can_push_experts_out() -> None:
     asked = facts(concurrency=8)
     made = [plan(8, k) for k in (0, 2, 4, 8)]
     layers = from_plans(asked, made).host_spec
-    assert layers[0] == 0 and layers[-1] > 0
-    assert (np.diff(layers) >= 0).all()
+    assert layers[0] == 0 and layers[-1] > 0 and (np.diff(layers) >= 0).all()
     assert (from_plans(asked, made).host_base == 0).all()
 
 
@@ -129,8 +127,7 @@ def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
     for tokens, differs in ((31.0, False), (32.0, True)):
         columns = np.array([tokens]), np.array([100.0]), np.array([True])
         times = [host_memory.moved_seconds(points(10), c, *columns)[1][0] for c in (slow, quick)]
-        assert (times[0] > 2 * times[1]) == differs
-        assert (times[0] == times[1]) != differs
+        assert (times[0] > 2 * times[1]) == differs and (times[0] == times[1]) != differs
 
 
 def test_a_row_whose_drafts_push_experts_out_gains_less() -> None:
@@ -178,9 +175,7 @@ def test_own_cells_are_priced() -> None:
             full = full.replace(host_base=layers, host_spec=layers)
             _, seconds = host_memory.moved_seconds(full, c, tokens, reached, np.array([k > 0]))
             misses.append(1e3 * float(seconds[0]) / (cycle - cells[0, k, slots]) - 1)
-    assert len(misses) == 14
-    assert np.abs(misses).max() < 0.3
-    assert np.median(np.abs(misses)) < 0.08
+    assert len(misses) == 14 and np.abs(misses).max() < 0.3 and np.median(np.abs(misses)) < 0.08
 
 
 def test_an_answer_that_moves_experts_says_what_it_expects() -> None:

@@ -75,15 +75,13 @@ def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() 
     assert serial(
         {"engine": "llama.cpp", "quant": "q4_k_m"}, {"quant": "nvfp4", "kv_cache_dtype": ""}
     ) == [0.0, 0.0]
-    assert serial({"engine": "sglang"})[0] > wide
-    assert serial({"model": "deepseek-v3"}) == [0.0]
+    assert serial({"engine": "sglang"})[0] > wide and serial({"model": "deepseek-v3"}) == [0.0]
 
 
 def test_random_prompts_share_fewer_experts_between_neighbours() -> None:
     """A verify step reads more experts than on text; a plain step and a dense model do not care."""
     random, code = points({"concurrency": 8}), points({"concurrency": 8, "workload": "code"})
-    assert decode(random, True) > 1.01 * decode(code, True)
-    assert decode(random) == decode(code)
+    assert decode(random, True) > 1.01 * decode(code, True) and decode(random) == decode(code)
     dense = {"model": "qwen3.6-27b", "concurrency": 8}
     assert decode(points(dense), True) == decode(points({**dense, "workload": "code"}), True)
 
@@ -114,8 +112,7 @@ def test_every_constant_has_a_source() -> None:
 def test_shifting_constants() -> None:
     moved = constants.shift_constants(C, {"rho": 10.0, "mmvq_share[llamacpp-cuda]": math.log(2)})
     index = P.PATHS.index("llamacpp-cuda")
-    assert moved.rho == 0.98
-    assert moved.mmvq_share[index] == pytest.approx(2 * C.mmvq_share[index])
+    assert moved.rho == 0.98 and moved.mmvq_share[index] == pytest.approx(2 * C.mmvq_share[index])
     assert moved.mmvq_share[P.PATHS.index("mlx")] == C.mmvq_share[P.PATHS.index("mlx")]
     with pytest.raises(KeyError):
         constants.shift_constants(C, {"luck": 1.0})
@@ -176,8 +173,7 @@ def test_m1_emulates_bf16_for_mlx_only() -> None:
     p = points(row, gguf, row | {"engine_version": "MTPLX"}, gguf | {"hardware": "apple-m5-pro"})
     slow, half, tiled, twice = rates.small_batch_rate(p, C)
     assert slow == pytest.approx(0.5 * rates.at(C.mmvq_share, p)[0] * p.fp32[0])
-    assert half == pytest.approx(rates.at(C.mmvq_share, p)[1] * p.fp32[1])
-    assert tiled > 2 * slow
+    assert half == pytest.approx(rates.at(C.mmvq_share, p)[1] * p.fp32[1]) and tiled > 2 * slow
     # from M5 on half precision is twice as fast
     assert twice == pytest.approx(2 * rates.at(C.mmvq_share, p)[3] * p.fp32[3])
 
@@ -188,8 +184,7 @@ def test_without_graphs_the_host_launches_both_arms() -> None:
     p = points(slow, {**slow, "cuda_graphs": "1"})
     assert p.eager.tolist() == [1.0, 0.0] and p.piecewise.tolist() == [0.0, 0.0]
     plain, verify = decode(p), decode(p, True)
-    assert plain[0] == pytest.approx(p.layers[0] * C.eager_layer_s)
-    assert plain[1] < 0.5 * plain[0]
+    assert plain[0] == pytest.approx(p.layers[0] * C.eager_layer_s) and plain[1] < 0.5 * plain[0]
     assert verify[0] / plain[0] < verify[1] / plain[1]
 
 
@@ -221,9 +216,7 @@ def test_a_prompts_call_takes_the_longer_of_launches_and_work() -> None:
 def test_h200_calls_with_prompts() -> None:
     """vLLM 0.25.1, four machines: 48 ms with 64 tokens, 115-165 with 2048, 145-155 with 8192."""
     p = points({}, {}, {})
-    seconds = prompt_cost.prefill_seconds(
-        p, C, np.array([64.0, 2048.0, 8192.0]), np.zeros(3), False
-    )
+    seconds = prompt_cost.prefill_seconds(p, C, np.array([64.0, 2048, 8192]), np.zeros(3), False)
     assert seconds[0] == pytest.approx(0.048, rel=0.1)
     assert 0.10 < seconds[1] < 0.165 and 0.14 < seconds[2] < 0.2
 

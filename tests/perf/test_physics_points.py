@@ -28,12 +28,9 @@ MAY_STAY_UNKNOWN = {"hardware_name", "model_name", "memory_bytes", "k", "verify_
 
 def test_a_row_of_the_seed() -> None:
     points, errors = encode_rows.from_rows([ROW])
-    assert errors == [None]
-    assert points.experts[0] == 256 and points.topk[0] == 8
+    assert errors == [None] and points.experts[0] == 256 and points.topk[0] == 8
     assert points.bw[0] == pytest.approx(273e9)
-    assert imputation.impute(points).piecewise[0] == 1.0, (
-        "FlashInfer on SM12x loses its FULL graphs"
-    )
+    assert imputation.impute(points).piecewise[0] == 1.0, "FlashInfer on SM12x: no FULL graphs"
 
 
 EVERY = cells_of(
@@ -58,8 +55,7 @@ WORDS = {"engine": (P.ENGINES, "llama-server"), "method": (METHODS, "mtp"),
 def test_each_column_is_the_field_of_its_meaning() -> None:
     """8B are 8e9 parameters, fp8 is a byte; words are known in capitals and by other names."""
     made, errors = encode_rows.from_rows([EVERY])
-    assert errors == [None]
-    assert {name: getattr(made, name)[0] for name in POINT} == POINT
+    assert (errors, {name: getattr(made, name)[0] for name in POINT}) == ([None], POINT)
     found = {name: getattr(made, name)[0] for name in WORDS}
     assert found == {name: P.code(names, word) for name, (names, word) in WORDS.items()}
 

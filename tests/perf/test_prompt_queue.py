@@ -95,8 +95,7 @@ def test_what_is_left_costs_less_where_captured_graphs_hold_it() -> None:
         return prompt_queue.calls_together(sizes, 1)
 
     one, two = map(calls, change)
-    assert one[0] == pytest.approx(1)
-    assert 1 < two[0] < 1.5
+    assert one[0] == pytest.approx(1) and 1 < two[0] < 1.5
     assert calls({**change[0], "input_tokens": 9216})[0] == pytest.approx(2)
 
 
@@ -106,9 +105,7 @@ def test_decodes_beside_a_prompt_count_for_the_graph() -> None:
     """
     base = {"workload": "random", "max_num_seqs": 256, "output_spread": "0.5", "k": 2}
     loads = [(1, 512), (4, 512), (4, 256), (16, 256), (64, 256), (64, 448)]
-    p = imputation.impute(
-        points(*({**base, "concurrency": c, "input_tokens": t} for c, t in loads))
-    )
+    p = imputation.impute(points(*(base | {"concurrency": c, "input_tokens": t} for c, t in loads)))
 
     def shares(spec: bool) -> list[float]:
         made = load.load(p, C, np.full(len(p), 2.45 if spec else 1.0), spec)

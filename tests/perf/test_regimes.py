@@ -76,8 +76,7 @@ def test_a_documented_regime_of_many_streams_begins_without_an_edge(
     """What is observed in it pulls no more at once than a tenth of its whole pull."""
     found = [regime(question(float(n), *asked)) for n in np.geomspace(first / 2, 4 * whole, 400)]
     pull = np.array([observed_log(one) for one in found])
-    assert pull[0] == 0 and pull[-1] < 0
-    assert np.abs(np.diff(pull)).max() < 0.1 * np.abs(pull).max()
+    assert pull[0] == 0 and pull[-1] < 0 and np.abs(np.diff(pull)).max() < 0.1 * np.abs(pull).max()
     assert regime(question(float(first), *asked)).caution == 0
     assert regime(question(float(whole), *asked)).caution == 1
 

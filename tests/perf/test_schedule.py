@@ -77,8 +77,7 @@ def test_equal_lengths_lock_the_prefill_steps() -> None:
     p = points(*({"concurrency": 16, "n_requests": 80, "output_spread": s} for s in (0, 0.5)))
     tau = tau_of(p)
     equal, unequal = rows.speedups(p, C, tau)["output_tok_s"]
-    assert equal < 1.06
-    assert 1.12 < unequal < 1.30
+    assert equal < 1.06 and 1.12 < unequal < 1.30
     exact = [
         replay.simulate(p, C, tau, "spec", i).output_tok_s
         / replay.simulate(p, C, tau, "base", i).output_tok_s
@@ -182,9 +181,7 @@ def test_unknown_memory_limits_nobody() -> None:
 
 def test_sglang_runs_what_its_state_pool_holds() -> None:
     """35B-A3B FP8, 8192 + 1024 tokens, H200: about 94 requests ran (rate times TPOT)."""
-    p = points(
-        {"concurrency": 1024, "engine": "sglang", "input_tokens": 8192, "output_tokens": 1024}
-    )
+    p = points(fields("concurrency=1024 engine=sglang input_tokens=8192 output_tokens=1024"))
     assert load.load(p, C, tau_of(p), False).clients[0] == pytest.approx(94, rel=0.15)
 
 
@@ -213,15 +210,12 @@ def test_caching_cuts_the_plain_arms_prompt() -> None:
 
 def test_steps_beyond_the_captured_graphs_cost_where_no_prompt_is_in_them() -> None:
     """H200, 128 requests: k = 4 (640 tokens) loses with 64 prompt tokens, gains with 2048."""
-    at = fields(
-        "concurrency=128 n_requests=512 input_tokens=64 output_tokens=512 output_spread=0.5"
-    )
+    at = fields("concurrency=128 n_requests=512 input_tokens=64 output_tokens=512 output_spread=.5")
     p = points(
         {**at, "k": 3}, {**at, "k": 4}, {**at, "k": 4, "input_tokens": 2048, "output_tokens": 128}
     )
     gain = rows.speedups(p, C, tau_of(p))["output_tok_s"]
-    assert gain[1] < 0.8 * gain[0]
-    assert gain[2] > 1
+    assert gain[1] < 0.8 * gain[0] and gain[2] > 1
 
 
 def test_recurrent_states_decide_how_many_requests_run() -> None:

@@ -270,8 +270,7 @@ def test_llamacpp_samples_each_verified_token_and_draft_on_the_host() -> None:
         return float(with_it - without)
 
     one = host(1, 1, False)
-    assert one == pytest.approx(0.72e-3, rel=0.1)
-    assert host(16, 1, False) == pytest.approx(16 * one)
+    assert one == pytest.approx(0.72e-3, rel=0.1) and host(16, 1, False) == pytest.approx(16 * one)
     assert host(1, 2, True) == pytest.approx((1 + 0.7 + 0.4) * one)
     vllm = point(MIXTURE, {"hardware": "h200"})
     assert physics.step_seconds(
@@ -338,8 +337,7 @@ def test_a_cache_that_is_walked_takes_the_place_of_shorter_attention() -> None:
         terms.total - terms.attention + physics.draft_seconds(p, c, p.concurrency, p.input_tokens)
     )
     cycle = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, True)
-    assert walk > terms.attention[0]
-    assert cycle[0] == pytest.approx(walk + float(rest[0]))
+    assert walk > terms.attention[0] and cycle[0] == pytest.approx(walk + float(rest[0]))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

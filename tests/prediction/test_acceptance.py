@@ -56,14 +56,12 @@ def test_prior_knows_code_from_creative_text_and_more_drafts_emit_more() -> None
     code, creative = infer(workload="code").tau[0], infer(workload="creative").tau[0]
     assert code > creative
     taus = [infer(k=str(k)).tau[0] for k in (1, 2, 3, 4, 6)]
-    assert taus == sorted(taus)
-    assert 1.6 < taus[0] < 2.0
+    assert taus == sorted(taus) and 1.6 < taus[0] < 2.0
 
 
 def test_measured_acceptance_moves_the_prior_and_narrows_it() -> None:
     prior, given = infer(), infer(acceptance_rate="0.55")
-    assert given.known[0] and not prior.known[0]
-    assert given.log_tau_sd[0] < 0.5 * prior.log_tau_sd[0]
+    assert given.known[0] and not prior.known[0] and given.log_tau_sd[0] < 0.5 * prior.log_tau_sd[0]
     measured = 1 + 3 * 0.55
     assert abs(given.tau[0] - measured) < abs(prior.tau[0] - measured)
     assert given.tau[0] == pytest.approx(measured, rel=0.03)
@@ -181,8 +179,7 @@ def test_rates_and_length_are_one_fact(rate: float) -> None:
 def test_nothing_accepted_is_nothing_gained(setup: dict[str, Any], told: dict[str, Any]) -> None:
     assert recommend(**setup, **told).decision == "off"
     for one in estimates_of((1, 2), **setup, **told):
-        assert one.accepted_length.p50 == pytest.approx(1)
-        assert one.p_gain < 1e-4
+        assert one.accepted_length.p50 == pytest.approx(1) and one.p_gain < 1e-4
         for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
             assert getattr(one, name).speedup.p90 <= 1.0
 

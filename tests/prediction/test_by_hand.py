@@ -400,9 +400,7 @@ def test_rows_that_do_not_fit_and_names_that_nobody_knows(tmp_path: Path) -> Non
     told = (*predict_table.overflow(large).tolist(), done.rows, len(done.strange))
     assert told == (True, False, 7, 5)
     numbers, blank = predict_table.predict_dicts([ROW, ROW | {"temperature": None}])
-    assert blank == {
-        name: round(x, 4) if isinstance(x, float) else x for name, x in numbers.items()
-    }
+    assert blank == {k: round(x, 4) if isinstance(x, float) else x for k, x in numbers.items()}
 
 
 # ---------------------------------------------------------------- files

@@ -43,8 +43,7 @@ def move(streams: float = 0.0, context: float = 0.0, k: float = 0.0) -> tuple[fl
 def test_a_strangers_pair_moves_by_a_fifth_of_its_miss_at_most() -> None:
     shift, covered, near = pull([(HERE, "a", -0.3)])
     assert shift == pytest.approx(-0.3 * knowledge.threshold("stranger_weight").value)
-    assert knowledge.threshold("stranger_weight").value <= 0.2
-    assert covered and near
+    assert knowledge.threshold("stranger_weight").value <= 0.2 and covered and near
 
 
 def test_a_pair_without_a_stated_acceptance_moves_nothing() -> None:
@@ -90,8 +89,7 @@ def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None
 
 def test_pull_fades_with_distance() -> None:
     shifts = [pull([(HERE, "a", -0.3)], move(streams=d))[0] for d in (0.0, 1.0, 3.0, 8.0)]
-    assert shifts == sorted(shifts)
-    assert abs(shifts[-1]) < 0.02
+    assert shifts == sorted(shifts) and abs(shifts[-1]) < 0.02
     assert not pull([(HERE, "a", -0.3)], move(streams=8.0))[2]
 
 
@@ -136,8 +134,7 @@ def evidence(
 
 
 def test_the_side_of_measured_pairs_moves_the_odds() -> None:
-    assert evidence([0.3]) == pytest.approx(1.0)
-    assert evidence([-0.3, -0.2]) == pytest.approx(-1.0)
+    assert evidence([0.3]) == pytest.approx(1.0) and evidence([-0.3, -0.2]) == pytest.approx(-1.0)
     assert evidence([0.3, -0.3]) == pytest.approx(0.0)
     assert 0 < evidence([0.01]) < 0.5  # hardly on either side
     along = [evidence([-0.3], move(streams=d)) for d in (0.0, 1.0, 3.0, 8.0)]
@@ -149,8 +146,7 @@ def test_a_miss_at_another_k_carries_over_and_what_differs_is_physics() -> None:
     A question of another k loses where physics leaves less than that miss, and gains beyond it.
     """
     at = move(k=0.6)
-    assert evidence([-0.4], at, expected=0.2) < -0.5
-    assert evidence([-0.4], at, expected=0.6) > 0.5
+    assert evidence([-0.4], at, expected=0.2) < -0.5 and evidence([-0.4], at, expected=0.6) > 0.5
 
 
 def test_a_stated_acceptance_leaves_out_what_was_accepted_elsewhere() -> None:
@@ -175,8 +171,7 @@ def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:
         [raw.take(np.array([i])).replace(metric=int(code)) for i, code in enumerate(codes)]
     )
     keys = neighbours.cell_keys(points, predict.load().raw(points).full)
-    assert len(set(keys[:3].tolist())) == 1
-    assert keys[3] != keys[0]
+    assert len(set(keys[:3].tolist())) == 1 and keys[3] != keys[0]
 
 
 def test_names_that_nobody_knows_share_no_cell() -> None:

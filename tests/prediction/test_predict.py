@@ -58,10 +58,8 @@ def test_odd_files(tmp_path: Path) -> None:
         tmp_path,
         f'\ufeff\n\n{header},my note\r\n{line},"a ""quoted"", two\nlines"\r\n\r\n{line}\r\n',
     )
-    assert len(found) == 2
-    assert found[0]["my note"] == 'a "quoted", two\nlines'
-    assert found[1]["my note"] == ""
-    assert found[0]["speedup_p50"] == found[1]["speedup_p50"] != ""
+    assert (len(found), found[0]["my note"]) == (2, 'a "quoted", two\nlines')
+    assert found[1]["my note"] == "" and found[0]["speedup_p50"] == found[1]["speedup_p50"] != ""
     again = run(tmp_path, (tmp_path / "out.csv").read_bytes())
     assert again == found  # predicted columns of an earlier run are replaced, not doubled
 
@@ -280,8 +278,7 @@ def test_a_result_replaces_the_earlier_one_where_it_is(tmp_path: Path) -> None:
     real.chmod(0o640)
     (tmp_path / "link.csv").symlink_to(real)
     predict_rows(source, tmp_path / "link.csv")
-    assert (tmp_path / "link.csv").is_symlink()
-    assert "speedup_p50" in real.read_text()
+    assert (tmp_path / "link.csv").is_symlink() and "speedup_p50" in real.read_text()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     predict_rows(source, tmp_path / "new.csv")
     assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == stat.S_IMODE(
@@ -308,8 +305,7 @@ def test_standard_output_is_a_target(tmp_path: Path, out: str, piped: bool) -> N
         )
     text = done.stdout.decode() if piped else where.read_text()
     assert text.splitlines()[0] == f"{HEADER},{','.join(predict_table.FIELDS)}"
-    assert len(text.splitlines()) == 2
-    assert b"1 rows, 0 with an error" in done.stderr
+    assert len(text.splitlines()) == 2 and b"1 rows, 0 with an error" in done.stderr
 
 
 WORDS = st.sampled_from(["", *words("0 -1 1 2 7 1e9 nan inf true x 0.5 100000 ünï 32 4096")])

@@ -110,8 +110,7 @@ def test_a_key_reaches_its_server_and_no_output(way: str, monkeypatch: pytest.Mo
     with serve(with_key) as (url, seen):
         made = watch(url, *more)
     assert made.code == 0, made.err
-    assert {key for _, key in seen} == {f"Bearer {KEY}"}
-    assert KEY not in made.out + made.err
+    assert {key for _, key in seen} == {f"Bearer {KEY}"} and KEY not in made.out + made.err
 
 
 @pytest.mark.parametrize("header", [f"X-Api-Key: {KEY}", f"Authorization: Basic {KEY}"])

@@ -201,9 +201,7 @@ def test_a_command_of_a_notebook() -> None:
         f"!nohup vllm serve Qwen/Qwen3-8B \\\n  --speculative-config '{MTP}' &\n",
     )
     found = read_text(text, "a.ipynb")
-    assert [(one.model, one.engine_version) for one in found.launches] == [
-        ("Qwen/Qwen3-8B", "0.25.1")
-    ]
+    assert [(x.model, x.engine_version) for x in found.launches] == [("Qwen/Qwen3-8B", "0.25.1")]
     assert flags(found)["--speculative-config"] == MTP
 
 

@@ -141,6 +141,4 @@ def test_the_schemas_are_strict() -> None:
     assert not checker("results").is_valid(runs)
     verdict = output_of("ab", *(str(FILES / name) for name in PAIRS[0]), "--format", "json")
     assert not checker("ab").is_valid(verdict | {"verdict": "perhaps"})
-    assert not checker("ab").is_valid(
-        {key: value for key, value in verdict.items() if key != "loads"}
-    )
+    assert not checker("ab").is_valid({k: value for k, value in verdict.items() if k != "loads"})

@@ -113,9 +113,7 @@ def test_kubernetes_takes_the_folder_of_the_node(tmp_path: Path) -> None:
         "template"
     ]["spec"]
     (volume,) = [one for one in pod["volumes"] if "hostPath" in one]
-    (mount,) = [
-        one for one in pod["containers"][0]["volumeMounts"] if one["name"] == volume["name"]
-    ]
+    (mount,) = [x for x in pod["containers"][0]["volumeMounts"] if x["name"] == volume["name"]]
     assert volume["hostPath"] == {"path": str(tmp_path / "my qwen3-8b")}
     assert mount["readOnly"] is True
     assert any(mount["mountPath"] in word for word in pod["containers"][0]["args"])

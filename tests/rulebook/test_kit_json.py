@@ -66,8 +66,7 @@ def test_quotes_that_the_shell_takes_away() -> None:
     assert not json_text.loses_quotes(flag("{a:1}", 5, 11))  # a backslash, it may be
     assert not json_text.loses_quotes(flag('{"a":1}', 5, 14))  # they are there
     assert not json_text.loses_quotes(flag("a:1", 5, 10))
-    assert not json_text.loses_quotes(flag("{a:1}"))
-    assert not json_text.loses_quotes(flag(None))
+    assert not json_text.loses_quotes(flag("{a:1}")) and not json_text.loses_quotes(flag(None))
 
 
 def test_values_that_a_variable_left_empty() -> None:

@@ -188,9 +188,7 @@ def test_adaptive_verification_is_taken_where_it_is_surely_faster(
         return SimpleNamespace(beside=lambda more: seen.append(more) or sure)
 
     monkeypatch.setattr(adaptive, "measure", measure)
-    loads = [
-        load(n, point(2, 1.2), point(2, own, adaptive=True)) for n, own in ((1, 1.4), (2, 1.3))
-    ]
+    loads = [load(n, point(2, 1.2), point(2, x, adaptive=True)) for n, x in ((1, 1.4), (2, 1.3))]
     assert policy._adaptive_gains(cases.FACTS, cases.plan(2), loads) == gains
     assert seen == [cases.plan(2), pytest.approx((log(1.4 / 1.2) + log(1.3 / 1.2)) / 2)]
     assert policy._adaptive_gains(cases.FACTS, cases.plan(2), loads[:1] + [LOADS[0]]) == []

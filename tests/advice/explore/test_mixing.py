@@ -99,8 +99,7 @@ def test_intervals_are_averaged_and_widened() -> None:
     gain = average(
         [Interval(p10=0.8, p50=1.0, p90=1.2), Interval(p10=1.1, p50=1.3, p90=1.6)], [0.5, 0.5]
     )
-    assert isclose(gain.p50, 1.3**0.5)
-    assert widen(gain, 0.0) == gain
+    assert isclose(gain.p50, 1.3**0.5) and widen(gain, 0.0) == gain
     wide = widen(gain, 0.2)
     assert wide.p10 < gain.p10 and wide.p90 > gain.p90 and wide.p50 == gain.p50
     assert chance(Interval(p10=1.1, p50=1.3, p90=1.6)) >= 0.9

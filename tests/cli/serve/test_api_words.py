@@ -123,9 +123,7 @@ def test_or_is_a_page(page: TestClient, path: str) -> None:
 def test_openapi_promises_what_is_sent(page: TestClient) -> None:
     described = page.get("/api/openapi.json").json()["paths"]
     assert set(described) == {x.path for x in api.router.routes if isinstance(x, APIRoute)}
-    answers_of = {
-        " ".join(one["responses"]) for path in described.values() for one in path.values()
-    }
+    answers_of = {" ".join(x["responses"]) for path in described.values() for x in path.values()}
     assert answers_of == {"200 400 404 409 4XX 503"}
 
 

@@ -419,9 +419,7 @@ def test_24_at_320_pixels_and_in_forced_colours(world: tuple[Browser, str]) -> N
             page = visit.open(SPARK)
             chosen, other = (page.locator(f".forms a{which}[aria-current]{end}").first
                              for which, end in (("", ""), (":not(", ")")))  # fmt: skip
-            lines = [
-                one.evaluate("e => getComputedStyle(e).outlineStyle") for one in (chosen, other)
-            ]
+            lines = [x.evaluate("e => getComputedStyle(e).outlineStyle") for x in (chosen, other)]
             assert lines == (["solid", "none"] if more else ["none", "none"])
             button, last = (page.locator(one).bounding_box() for one in (".submit button", PRICE))
             assert button and last and last["x"] + last["width"] <= button["x"] + 1

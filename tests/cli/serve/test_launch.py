@@ -18,8 +18,7 @@ BASE = "hw=h100&concurrency=4"
 def launch(page: TestClient, query: str) -> str:
     got = page.get(f"/?{query}")
     assert got.status_code == 200, got.text
-    found = re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', got.text, re.S)
-    return html.unescape(found[1])
+    return html.unescape(re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', got.text, re.S)[1])
 
 
 @pytest.mark.parametrize(
@@ -46,8 +45,7 @@ def test_a_launch_is_as_wanted_all_over(
     query = f"{BASE}&{wanted}"
     told = page.get(f"/api/recommend?{query}").json()
     shown = launch(page, query)
-    assert argv(shown) == argv(told["launch"]["text"])
-    assert has in shown and lacks not in shown
+    assert argv(shown) == argv(told["launch"]["text"]) and has in shown and lacks not in shown
     engine = "".join(re.findall("&engine=.*", query))
     assert told["estimate"] == page.get(f"/api/recommend?{BASE}{engine}").json()["estimate"]
 
@@ -153,9 +151,7 @@ def test_a_range_of_loads_is_one_launch_everywhere(page: TestClient, load: str) 
     assert page.get(f"/api/launch/compose?{asked}").text == written
     given = policy["launch"]["argv"]
     config = given[given.index("--speculative-config") + 1]
-    assert config in [
-        word for s in yaml.safe_load(written)["services"].values() for word in s["command"]
-    ]
+    assert config in [x for s in yaml.safe_load(written)["services"].values() for x in s["command"]]
     shown = page.get(f"/?{asked}").text
     assert "One launch for 1 to 32 requests" in shown and "concurrency=1..32" in shown.replace(
         "%2E", "."

@@ -22,9 +22,7 @@ OFF, ON = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
 
 
 def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRun:
-    load = fields(
-        "file=f format=test concurrency=4 requests=64 input_tokens=1000 output_tokens=200"
-    )
+    load = fields("file=f format=f concurrency=4 requests=64 input_tokens=1000 output_tokens=200")
     times = {"tpot_ms": Latency(mean=tpot), "ttft_ms": Latency(mean=100.0)}
     return BenchmarkRun.model_validate(load | times | {"output_tok_s": speed} | more)
 
@@ -248,8 +246,7 @@ def test_the_tokens_of_a_step_are_the_mean_of_the_repeats_that_say_them() -> Non
         BenchmarkRun(file="f", format="test", k=2, acceptance=accepted)
         for accepted in (Acceptance(length=2.0), Acceptance(length=2.6), None)
     ]
-    assert tokens_per_step(runs, 2) == pytest.approx(2.3)
-    assert tokens_per_step(runs[2:], 2) is None
+    assert tokens_per_step(runs, 2) == pytest.approx(2.3) and tokens_per_step(runs[2:], 2) is None
 
 
 def run_of(clients: int, speed: float, **more: object) -> BenchmarkRun:

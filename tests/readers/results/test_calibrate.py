@@ -214,8 +214,7 @@ def test_contradicting_numbers_are_refused(old: str, new: str, why: str, own_fol
     path = own_folder / "spark.yaml"
     path.write_text(edit(path.read_text(), old, new))
     status, said = call("recommend", "--machine", "spark", "--concurrency", "4")
-    assert status != 0 and why in said
-    assert len(said.strip().splitlines()) == 1
+    assert status != 0 and why in said and len(said.strip().splitlines()) == 1
 
 
 def test_a_file_that_was_edited_is_said_to_be(own_folder: Path) -> None:

@@ -364,8 +364,7 @@ def test_a_second_ab_says_what_becomes_of_the_first(files: dict[str, str], tmp_p
     assert "measured before (2026-11-20): 1.25x then, 1.03x now; both count" in said
     assert "before" not in call("calibrate", files["off"], other, *setting), "the same files again"
     said = call("calibrate", files["off"], files["on"], "--off", files["off2"], *setting)
-    assert "1.25x then, 1.24x now; this replaces it" in said
-    assert len(machines.load("m1").runs) == 2
+    assert "1.25x then, 1.24x now; this replaces it" in said and len(machines.load("m1").runs) == 2
     assert exp(machines.load("m1").runs[-1].gains["output_tok_s"].log) == pytest.approx(
         2490 / (2000 * 2010) ** 0.5, rel=1e-3
     )
