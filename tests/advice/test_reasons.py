@@ -5,14 +5,15 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any, cast
 
+import advice_cases as cases
 import pytest
 
 from advisor import recommend
-from advisor.advice.explain import measured
+from advisor.advice.explain import measured, reasons
 from advisor.advice.explore.within import users_within, with_users
 from advisor.advice.objectives import p_objective
 from advisor.advice.questions import advice_for
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, Candidate, Interval
 from advisor.render.text import advice_text
 from tests.tables import fields
 
@@ -84,9 +85,7 @@ def test_the_measured_gain_times_all_shares_is_the_expected_one(setup: dict[str,
     texts = [text for text in texts if "x expected: " in text]
     assert texts
     for text in texts:
-        first, expected = (
-            float(one) for one in re.findall(r"([\d.]+)x (?:here|nearest|expect)", text)
-        )
+        first, expected = map(float, re.findall(r"([\d.]+)x (?:here|nearest|expect)", text))
         causes = text.split("expected: ")[1].split(". The run")[0]
         shares = [float(one) / 100 for one in re.findall(r"\(([+-]\d+) %\)", causes)]
         product, off = first, 0.005 / first + 0.005 / expected
@@ -208,3 +207,15 @@ def test_a_claim_without_a_figure_is_no_loss() -> None:
     estimate = recommend(hardware="apple-m4-pro", engine="llama-server").estimate
     assert estimate is not None and estimate.p_gain > 0.4
     assert estimate.tpot_ms.speedup.p10 < 1.2287 < estimate.tpot_ms.speedup.p90
+
+
+@pytest.mark.parametrize(("goal", "told"), [("tpot", True), ("throughput", False)])
+def test_tokens_that_come_quicker_may_end_later(goal: str, told: bool) -> None:
+    """Fewer tok/s of the same tokens are a longer request."""
+    made, quicker = cases.estimate(0.96), Interval(p10=1.0, p50=1.05, p90=1.1)
+    made = made.replace(tpot_ms=made.tpot_ms.replace(speedup=quicker))
+    best = Candidate(plan=cases.plan(2), estimate=made)
+    brief = reasons._from_step(cases.FACTS.replace(goal=goal), best).brief
+    assert (
+        "TPOT 1.05x" in brief and brief.endswith("0.96x, so a whole request takes longer")
+    ) is told

@@ -88,6 +88,7 @@ REFUSED = {
     '--hw "m4 max 36gb"': "Apple M4 Max is known with 128 GB, not 36",
     '--hw "h100 pcie 94gb"': "is known with 80 GB, not 94",
     '--hw "1080 x"': "did you mean",
+    '--hw "h300 80gb"': "unknown hardware 'h300 80gb'",
     '--hw "rx 6800"': "did you mean rx6800xt",
     '--hw "4070 super"': "unknown hardware '4070 super'",
     '--hw h100 --model "mistral small"': "mistral-small-4-119b or mistral-small-3.2-24b",

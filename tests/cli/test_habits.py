@@ -14,8 +14,10 @@ import pytest
 from cli_run import run
 from click.testing import CliRunner
 
+from advisor.cli import app
 from advisor.cli.app import COMMANDS, GROUPS
 from advisor.cli.base import _needs_a_checkout
+from advisor.knowledge import age
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = str(next((ROOT / "examples/validate-compose").glob("*.y*ml")))
@@ -87,6 +89,18 @@ def test_two_cards_are_written_alike_everywhere(words: list[str], text: str) -> 
 )
 def test_the_version_and_what_was_meant(words: list[str], text: str) -> None:
     assert text in call(*words)[1]
+
+
+def test_the_version_comes_with_the_age_of_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(age, "facts_line", lambda: "facts of today")
+    for old in ("", "facts are old"):
+        monkeypatch.setattr(age, "stale_line", lambda old=old: old)
+        assert call("--version")[1].splitlines()[1:] == [old or "facts of today"]
+
+
+def test_what_the_system_refuses_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    app._report_os_error(FileNotFoundError(2, "No such file or directory", "a\x1b.csv"))
+    assert capsys.readouterr().err == "Error: a\\x1b.csv: no such file or directory\n"
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,7 @@ def draw(owners: int = 40, arms: int = 14, left_open: float = 1e-3, stated: bool
 def test_own_runs_help_where_misses_go_together_and_the_interval_still_covers() -> None:
     rows = draw()
     one, three = exam(rows, 1, False), exam(rows, 3, False)
-    assert one.owners == 40
-    assert three.calibrated < one.calibrated < one.without == three.without
+    assert one.owners == 40 and three.calibrated < one.calibrated < one.without == three.without
     assert three.calibrated < 0.8 * three.without  # what this kernel's fade over load leaves
     assert 0.74 < one.coverage < 0.88 and 0.74 < three.coverage < 0.88
     assert three.wrong_calibrated < three.wrong_without

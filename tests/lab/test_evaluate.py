@@ -18,6 +18,13 @@ def test_ape_and_averages_are_over_groups() -> None:
     assert metrics.group_average(error, groups).value == pytest.approx(0.05)
 
 
+def test_coverage_and_half_widths_are_means_over_groups() -> None:
+    """In a both lie inside (one at the end) of a half-width of 1; in b none, of 2."""
+    low, high = np.array([-1.0, -1, 0]), np.array([1.0, 1, 4])
+    found = metrics.coverage(np.array([0.0, 1, 5]), low, high, np.array(["a", "a", "b"]))
+    assert [one.value for one in found[:2]] == [0.5, 1.5]
+
+
 def test_confusion() -> None:
     y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, -0.1, -0.2])
     p = np.array([0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.65])

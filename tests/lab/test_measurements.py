@@ -11,12 +11,13 @@ from click.testing import CliRunner
 from advisor.cli.data import data
 from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.knowledge import store as knowledge
-from advisor.lab.measurements import files
+from advisor.lab.measurements import bounds, files
 from advisor.lab.measurements import schema as m
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.perf import memory
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB
+from tests.perf.rows import points
 from tests.tables import cells, fields
 
 FOLDER = m.measurements_dir()
@@ -44,13 +45,19 @@ def table(tmp_path: Path) -> tuple[Path, list[dict[str, str]]]:
 
 def test_no_row_is_lost() -> None:
     rows, problems = m.read_runs(FOLDER)
-    assert problems == []
-    assert len(rows) == ROWS
-    assert len({row.run.run_id for row in rows}) == ROWS
+    assert (problems, len(rows)) == ([], ROWS) and len({row.run.run_id for row in rows}) == ROWS
     assert sum(row.run.use == "train" for row in rows) == TRAIN
     accepted, bad = m.read_acceptance(FOLDER)
-    assert (len(accepted), bad) == (POSITIONS, [])
-    assert len(files.read_sidecars(FOLDER)) == SOURCES
+    assert (len(accepted), bad) == (POSITIONS, []) and len(files.read_sidecars(FOLDER)) == SOURCES
+
+
+def test_the_index_is_of_these_rows() -> None:
+    assert files.index_text(FOLDER) == (FOLDER / "index.jsonl").read_text(encoding="utf-8")
+
+
+def test_two_cards_read_and_compute_in_half_of_the_time() -> None:
+    one, two = (bounds.least_seconds(points({"tp": n, "gpu_count": n})) for n in (1, 2))
+    assert [float(a[0] / b[0]) for a, b in zip(one, two, strict=True)] == pytest.approx([2, 2])
 
 
 @pytest.mark.parametrize(
@@ -113,8 +120,7 @@ def test_a_plain_arm_beyond_its_hardware_is_named(table: tuple[Path, list[dict[s
 
     assert [(p.file, p.line) for p in problems({})] == [("rows.csv", 2)]
     assert problems({"prefix_share": "1", "prefix_caching": "1"}) == []
-    assert problems({"use": "eval"}) == []
-    assert problems({"output_tok_s": "400"}) == []
+    assert (problems({"use": "eval"}), problems({"output_tok_s": "400"})) == ([], [])
     assert problems(
         {"concurrency": "1", "output_tok_s": "", "request_tok_s": "120"}
     )  # faster than reading the weights
@@ -157,8 +163,7 @@ def test_add_splits_by_source_and_refuses_twice(tmp_path: Path) -> None:
     write(table, rows)
     into = tmp_path / "m"
     into.mkdir()
-    assert files.add(into, table) == ["seed000", "seed004"]
-    assert files.check(into)[1] == []
+    assert (files.add(into, table), files.check(into)[1]) == (["seed000", "seed004"], [])
     assert rows_of(into / "runs" / "seed004.csv") == rows_of(FOLDER / "runs" / "seed004.csv")
     with pytest.raises(AdvisorError, match="there already"):
         files.add(into, table)
@@ -179,8 +184,7 @@ def test_command_reports_and_fails(table: tuple[Path, list[dict[str, str]]]) -> 
     path, rows = table
     write(path, [rows[0] | {"ttft_ms": "0"}])
     result = CliRunner().invoke(data, ["check", str(path)])
-    assert result.exit_code == 1
-    assert "rows.csv:2: ttft_ms" in result.output
+    assert result.exit_code == 1 and "rows.csv:2: ttft_ms" in result.output
 
 
 # (k, prefix caching) -> memory for the cache (GiB), pool (tokens), page (tokens), as logged

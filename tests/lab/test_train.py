@@ -76,6 +76,17 @@ def test_values_count_not_bytes(tmp_path: Path) -> None:
     assert write([row | {"concurrency": "3"} for row in rows], columns) != first
 
 
+@pytest.mark.parametrize(("times", "said"), [(1.0, []), (1.01, ["another probe"])])
+def test_training_again_must_predict_the_same(
+    times: float, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))
+    probe = (np.array(shipped["probe"]) * times).tolist()
+    monkeypatch.setattr(train, "train", lambda: shipped | {"probe": probe})
+    reasons = train.check()
+    assert [part in one for part, one in zip(said, reasons, strict=True)] == [True] * len(said)
+
+
 def test_a_worse_model_is_refused() -> None:
     scores = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))["scores"]
     assert train.below_floor(scores) == []
@@ -103,8 +114,7 @@ def test_weights_count_rigs_not_rows(rows: Examples) -> None:
     e = rows
     for rig in ("sudo38|rtx5090|1", "seed000|gb10|1"):
         assert e.weight[e.rig == rig].sum() == pytest.approx(1.0)
-    assert len(set(e.fold[e.source == "sudo38"])) > 10
-    assert not set(e.use) - {"train"}
+    assert len(set(e.fold[e.source == "sudo38"])) > 10 and not set(e.use) - {"train"}
 
 
 def test_acceptances_of_a_model_give_that_model_back() -> None:
@@ -150,8 +160,7 @@ def test_the_chance_of_a_gain_is_what_happened() -> None:
     z = rng.normal(0.5, 1.2, 20_000)
     true = 1 / (1 + np.exp(-1.5 * z - 0.4))
     curve = np.array(spread_fit.gain_curve(z, rng.uniform(size=len(z)) < true, np.ones(len(z))))
-    assert (np.diff(curve[:, 0]) > 0).all()
-    assert (np.diff(curve[:, 1]) >= 0).all()
+    assert (np.diff(curve[:, 0]) > 0).all() and (np.diff(curve[:, 1]) >= 0).all()
     middle = np.linspace(-1.5, 2.5, 41)
     assert np.abs(np.interp(middle, *curve.T) - 1 / (1 + np.exp(-1.5 * middle - 0.4))).max() < 0.06
 
@@ -187,8 +196,7 @@ def work(name: str) -> tuple[str, float]:
 def test_processes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     several = list(left_out.each_fold(work, NAMES))
     monkeypatch.setattr(left_out, "LEAST_FOLDS", 100)
-    assert list(left_out.each_fold(work, NAMES)) == several
-    assert left_out._work is None
+    assert list(left_out.each_fold(work, NAMES)) == several and left_out._work is None
 
 
 def test_a_failure_in_a_fold_is_not_swallowed() -> None:

@@ -24,8 +24,7 @@ def test_an_unknown_size_is_no_memory_error(size: str) -> None:
     report = validate(text=text, hw="h200", gpus=8, concurrency=4, ctx=2048)
     assert not {f.code for f in report.findings} & {"SD301", "SD302", "SD303", "SD304"}
     skipped = {one.code: one.needs for one in report.skipped}
-    assert {"SD301", "SD302", "SD303"} <= set(skipped)
-    assert skipped["SD301"][0].startswith("--")
+    assert {"SD301", "SD302", "SD303"} <= set(skipped) and skipped["SD301"][0].startswith("--")
 
 
 LARGE = "vllm serve Qwen/Qwen3.5-397B-A17B-FP8"
@@ -51,6 +50,46 @@ DRAFT = "llama-server -m q.gguf -md d.gguf --spec-type draft-simple --spec-draft
 )
 def test_severity(text: str, told: dict[str, object], code: str, severity: str | None) -> None:
     assert severities(text + "\n", **told).get(code) == severity
+
+
+RAY = """applications:
+- import_path: ray.serve.llm:build_openai_app
+  args: {llm_configs: [{model_loading_config: {model_id: m, model_source: m/A},
+    engine_kwargs: {max_num_seq: 4}}]}
+"""
+GGUF = "vllm serve unsloth/Qwen3.6-27B-GGUF --speculative-config.method mtp"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "said"),
+    [  # argparse takes a word without dashes as an argument, and what follows as another
+        ("-", "vllm serve m/A max-num-seqs 4 --port 1", "SD133", ["two plain dashes, --max-num-s"]),
+        ("-", "vllm serve m/A max-num-seqs=4 7", "SD133", ["'max-num-seqs=4' is", "'7' belongs"]),
+        ("-", "vllm serve m/A enforce-eager 7", "SD133", ["--enforce-eager", "'7' belongs to no"]),
+        ("-", "vllm serve m/A --kv-cache-dtype x", "SD107", ["turboquant_k3v4_nc, ..."]),
+        ("-", "llama-server -m q.gguf --spec-draft-p-min x", "SD107", ["takes a number, not 'x'"]),
+        ("-", "llama-server -m q.gguf --ctx-size x", "SD107", ["takes a whole number, not 'x'"]),
+        ("-", 'vllm serve m -cc \'{"pass_config": {"fuse_norm_quant": 5}}\'', "SD131",
+         ["'fuse_norm_quant' of pass_config takes true or false, not 5"]),
+        ("-", "VLLM_LOGGINGLEVEL=DEBUG vllm serve m", "SD135", ["mean VLLM_LOGGING_LEVEL?"]),
+        ("-", GGUF, "SD117", ["does not load the Qwen hybrids or an MTP head from one"]),
+        ("a.yaml", RAY, "SD101", ["no option max_num_seq: in full it is max_num_seqs"]),
+        ("a.sh", "vllm serve m --port 1 --port 2", "SD121", ["--port is set twice: 2 is used"]),
+        ("a.tf", 'cmd = "vllm serve m --port 1 --port 2"', "SD121", []),  # one of them, perhaps
+    ],
+)  # fmt: skip
+def test_what_a_finding_says(name: str, text: str, code: str, said: list[str]) -> None:
+    told = [
+        one.message for one in validate(text=f"{text}\n", name=name).findings if one.code == code
+    ]
+    assert [part in one for part, one in zip(said, told, strict=True)] == [True] * len(said), told
+
+
+@pytest.mark.parametrize(("value", "meant"), [("no", "0"), ("off", "0"), ("yes", "1"), ("on", "1")])
+def test_a_truth_word_of_a_numbered_variable_is_its_number(value: str, meant: str) -> None:
+    for name in ("VLLM_TRACE_FUNCTION", "VLLM_USE_DEEP_GEMM"):
+        (found,) = validate(text=f"{name}={value} vllm serve m\n", select=["SD135"]).findings
+        assert [edit.text for edit in found.fix.edits] == [meant]
 
 
 def test_told_kv_memory_is_in_the_bill() -> None:
@@ -290,6 +329,4 @@ FILES = {
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_that_runs_has_no_error(kind: str) -> None:
     name, text = FILES[kind]
-    assert [
-        one.message for one in validate(text, name=name).findings if one.severity == "error"
-    ] == []
+    assert [x.message for x in validate(text, name=name).findings if x.severity == "error"] == []

@@ -1,5 +1,6 @@
 """The memory bill against two engines' own logs, and what must always hold."""
 
+import math
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ from advisor.advice.plans.memory_relief import shortfall
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Facts, Plan
 from advisor.knowledge import store as knowledge
-from advisor.perf import memory
+from advisor.perf import memory, prompt_queue
 from advisor.perf.sizes import device
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
@@ -94,8 +95,7 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
 def test_shortfall_says_by_how_much_and_what_fits() -> None:
     known = facts("rtx4090", "fp8", concurrency=1, ctx_tokens=2048)
     text = shortfall(known, plan(), memory.bill(known, plan()))
-    assert "GiB short" in text and "--quant " in text and "--gpus 2" in text
-    assert "\n" not in text
+    assert "GiB short" in text and "--quant " in text and "--gpus 2" in text and "\n" not in text
     huge = facts("rtx3060", "fp8", "deepseek-r1", concurrency=1)
     assert "smaller model" in shortfall(huge, plan(), memory.bill(huge, plan()))
 
@@ -215,3 +215,23 @@ def test_a_replica_has_its_share_of_requests_rounded_up(requests: int | None, sh
     assert (two.concurrency, two.gpus) == (share, 2)
     alone = Facts(concurrency=requests, gpus=4)
     assert memory.replica(alone, plan(tp=4)) is alone
+
+
+@pytest.mark.parametrize(
+    ("number", "published"),
+    [(device.USABLE_DISCRETE, 140.4 / 141), (device.USABLE_UNIFIED, 119.7 / 128),  # H200, GB10
+     (device.USABLE_REPORTED, 79.1 * 1024 / 81_559), (device.USABLE_REPORTED, 44.4 * 1024 / 46_068),
+     (prompt_queue.SPREAD, 2 * math.sqrt(math.pi))],
+)  # fmt: skip
+def test_a_number_is_that_of_its_source(number: float, published: float) -> None:
+    assert number == pytest.approx(published, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("mib", "chunk", "graphs", "wide"),
+    [(15_360, 2048, 8, 8), (40_960, 4096, 32, 160), (81_559, 8192, 256, 512),
+     (143_771, 8192, 256, 512), (183_359, 16_384, 512, 512)],
+)  # fmt: skip
+def test_sglangs_sizes_by_card(mib: float, chunk: int, graphs: int, wide: int) -> None:
+    """Its rule of bounds at 20, 35, 60, 90, 160 GiB, for a T4, A100 40GB, H100, H200 and B200."""
+    assert device.card_of(mib)[1:] == (chunk, graphs, wide)

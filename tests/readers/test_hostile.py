@@ -259,107 +259,93 @@ def test_runs_of_marks_are_no_operators_to_the_parser(mark: str) -> None:
     assert shell._parsable(f"a {mark * 3} b") == f"a {mark * 3} b".encode()
 
 
+def times(line: str, count: int = 3_000) -> str:
+    """A line so many times, with its number for `N` and the one behind it for `NEXT`."""
+    return "".join(line.replace("NEXT", f"{n + 1}").replace("N", f"{n}") for n in range(count))
+
+
 BLANKS = " " * 60_000
+NAMES = {"batch": "a.cmd", "just": "justfile", "make": "Makefile", "powershell": "a.ps1",
+         "presets": "a.ini", "python": "a.py", "shell": "a.sh", "yaml": "a.yaml"}  # fmt: skip
+SERVICE = "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    command: "
 HOSTILE = {
-    "make: empty levels": (
-        "Makefile",
-        "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8))
-        + "A8 =\nx:\n\tvllm serve m $(A0)\n",
-    ),
-    "make: export": ("Makefile",
-                     "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100),
-    "make: rule": ("Makefile", ("a" + BLANKS + "x\n") * 10),
-    "make: remark": ("Makefile", "A = 1" + BLANKS + "x\nA = " + BLANKS + "\\"),
-    "make: unclosed": ("Makefile",
-                       "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n"),
-    "make: exported": (
-        "Makefile",
-        "".join(f"export V{i} = $(W)\n" for i in range(3_000))
-        + "".join(f"r{i}:\n\tx\n" for i in range(3_000)),
-    ),
-    "make: own": ("Makefile", "".join(f"r{i}: K = 1\nr{i}: r{i + 1}\n\tx\n" for i in range(3_000))),
-    "make: patterns": (
-        "Makefile",
-        "".join(f"%r{i}: K = 1\n" for i in range(3_000))
-        + "".join(f"r{i}:\n\tx\n" for i in range(3_000)),
-    ),
-    "make: conditions": ("Makefile",
-                         "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000),
-    "just: mark": (
-        "justfile",
-        f"s:\n    vllm serve {{{{ {BLANKS}\n    {{{{a{BLANKS}x\n    {'{{ a' * 20_000}\n",
-    ),
-    "just: recipe": ("justfile", ("serve" + " " * 1_900 + "x\n") * 20 + "s:\n    vllm serve m\n"),
-    "just: doubling": (
-        "justfile",
-        "a0 := 'xxxxxxxxx'\n" + "".join(f"a{i + 1} := a{i} + a{i}\n" for i in range(60))
-        + "s:\n    vllm serve {{a60}}\n",
-    ),
-    "powershell: lists": (
-        "a.ps1",
-        "$a = @('x','y')\n" + "$a = @($a,$a)\n" * 2_000 + "& vllm serve $a " + "$a " * 3_000 + "\n",
-    ),
-    "powershell: texts": (
-        "a.ps1", '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60 + "& vllm serve $a\n",
-    ),
-    "powershell: backticks": (
-        "a.ps1", '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "' + '`"' * 20_000 + "\n",
-    ),
-    "powershell: unclosed lists": (
-        "a.ps1", "& vllm " + "@(" * 20_000 + "\n& vllm " + "@('a'," * 20_000 + "\n",
-    ),
-    "batch: doubling": (
-        "a.cmd",
-        "set A=xxxx\n" + "set A=%A%%A%\n" * 60 + "llama-server.exe " + "%A% " * 5_000 + "\n"
-        + "llama-server.exe %A%\n" * 1_000,
-    ),
-    "templates: unclosed": (
-        "a.yaml",
-        "services:\n  a:\n    command: vllm serve m\n    x: |\n      " + "{{ a " * 60_000 + "\n",
-    ),
-    "compose: unclosed": (
-        "a.yaml",
-        "services:\n  a:\n    image: vllm/vllm-openai\n    command: vllm " + "${" * 60_000 + "\n",
-    ),
-    "marks: blanks": ("a.sh", "vllm serve " + ("{{a" + " " * 30_000) * 10 + "\n"),
-    "python: calls": ("a.py", "from vllm import LLM\nLLM(model=f" + "()" * 1_500 + ")\n"),
-    "shell: exports": ("a.sh", "".join(f"export A{i}=1\n" for i in range(12_000)) + "x\n" * 12_000),
-    "just: indented lines": ("-", "a := b\nx:\n" + "        echo\n" * 2_000 + "y"),
-    "shell: arrays": (
-        "a.sh",
-        "".join(f"A{i}=(1)\n" for i in range(3_000))
-        + "".join(f'x "${{B{i}[@]}}" "$A{i}"\n' for i in range(8_000)),
-    ),
-    "shell: settings": ("a.sh", "export A" + " " * 60_000 + "\nA =" + "\t" * 60_000 + "\n" * 9_000),
-    "shell: empty lines": ("a.sh", "vllm serve m \\\n" + "  \n" * 9_000 + "  --port 1\n"),
-    "presets: colons": ("a.ini", "[a]\nmodel = m.gguf\n" + "ctx-size: 1\n" * 9_000),
-    "shell: conditions": (
-        "a.sh", "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,
-    ),
-    "shell: JSON that never ends": ("a.sh", "vllm serve m " + ' "{"a": ' * 40_000),
-    "shell: one long word": ("a.sh", "vllm serve $M\n# " + "a" * 190_000 + "\n"),
-    "shell: clients of nobody": ("a.sh", "#!/bin/bash\nvllm serve m\n" + "curl x " * 40_000),
-    "slurm: servers of nobody": (
-        "a.sh",
-        "#SBATCH --ntasks-per-node=8\n" + "srun vllm serve m\n" * 8_000 + "echo $SLURM_PROCID",
-    ),
-    "compose: defaults": (
-        "a.yaml",
-        "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    command: " + "${A:1} " * 40_000,
-    ),
-    "batch: settings": ("a.bat", "set X = 1\n" * 20_000 + "llama-server.exe -m a.gguf\n"),
-    "dstack: variables": (
-        "a.yaml",
-        "type: service\nimage: vllm/vllm-openai:v0.25.1\ncommands:\n  - vllm serve m "
-        + "$DSTACK_GPU_NUX " * 20_000,
-    ),
-    "make: blanks": ("Makefile", "a:\n        x y\n" * 20_000 + "\tvllm serve m\n"),
-    "python: numbers": (
-        "a.py",
-        "import subprocess\n"
-        + 'def f(p: int):\n    subprocess.run(["vllm", "serve", "m", p])\n' * 3_000,
-    ),
+    "make: empty levels": times(f"AN = {'$(ANEXT)' * 9}\n", 8) + "A8 =\nx:\n\tvllm serve $(A0)\n",
+    "make: export": f"export{BLANKS}!\n" + f"export{' ' * 3_000}!\n" * 100,
+    "make: rule": f"a{BLANKS}x\n" * 10,
+    "make: remark": f"A = 1{BLANKS}x\nA = {BLANKS}\\",
+    "make: unclosed": "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n",
+    "make: exported": times("export VN = $(W)\n") + times("rN:\n\tx\n"),
+    "make: own": times("rN: K = 1\nrN: rNEXT\n\tx\n"),
+    "make: patterns": times("%rN: K = 1\n") + times("rN:\n\tx\n"),
+    "make: conditions": "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000,
+    "just: mark": f"s:\n    vllm serve {{{{ {BLANKS}\n    {{{{a{BLANKS}x\n    {'{{ a' * 20_000}\n",
+    "just: recipe": f"serve{' ' * 1_900}x\n" * 20 + "s:\n    vllm serve m\n",
+    "just: doubling": "a0 := 'xxxxxxxxx'\n" + times("aNEXT := aN + aN\n", 60)
+    + "s:\n    vllm serve {{a60}}\n",
+    "powershell: lists": "$a = @('x','y')\n" + "$a = @($a,$a)\n" * 2_000 + "& vllm serve $a "
+    + "$a " * 3_000 + "\n",
+    "powershell: texts": '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60
+    + "& vllm serve $a\n",
+    "powershell: backticks": '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "'
+    + '`"' * 20_000 + "\n",
+    "powershell: unclosed lists": f"& vllm {'@(' * 20_000}\n& vllm " + "@('a'," * 20_000 + "\n",
+    "batch: doubling": "set A=xxxx\n" + "set A=%A%%A%\n" * 60 + "llama-server.exe "
+    + "%A% " * 5_000 + "\n" + "llama-server.exe %A%\n" * 1_000,
+    "batch: settings": "set X = 1\n" * 20_000 + "llama-server.exe -m a.gguf\n",
+    "yaml: unclosed marks": f"{SERVICE}vllm serve m\n    x: |\n      {'{{ a ' * 60_000}\n",
+    "yaml: unclosed variables": SERVICE + "vllm " + "${" * 60_000 + "\n",
+    "yaml: defaults": SERVICE + "${A:1} " * 40_000,
+    "yaml: variables of dstack": "type: service\nimage: vllm/vllm-openai:v0.25.1\ncommands:\n"
+    "  - vllm serve m " + "$DSTACK_GPU_NUX " * 20_000,
+    "python: calls": f"from vllm import LLM\nLLM(model=f{'()' * 1_500})\n",
+    "python: numbers": "import subprocess\n"
+    + 'def f(p: int):\n    subprocess.run(["vllm", "serve", "m", p])\n' * 3_000,
+    "presets: colons": "[a]\nmodel = m.gguf\n" + "ctx-size: 1\n" * 9_000,
+    "shell: marks": f"vllm serve {('{{a' + ' ' * 30_000) * 10}\n",
+    "shell: exports": times("export AN=1\n", 12_000) + "x\n" * 12_000,
+    "shell: arrays": times("AN=(1)\n") + times('x "${BN[@]}" "$AN"\n', 8_000),
+    "shell: settings": "export A" + BLANKS + "\nA =" + "\t" * 60_000 + "\n" * 9_000,
+    "shell: empty lines": "vllm serve m \\\n" + "  \n" * 9_000 + "  --port 1\n",
+    "shell: conditions": times("AN=1\n", 10_000) + "if x; then y; fi\n" * 6_000,
+    "shell: JSON that never ends": "vllm serve m " + ' "{"a": ' * 40_000,
+    "shell: one long word": "vllm serve $M\n# " + "a" * 190_000 + "\n",
+    "shell: clients of nobody": "#!/bin/bash\nvllm serve m\n" + "curl x " * 40_000,
+    "shell: servers of nobody": "#SBATCH --ntasks-per-node=8\n" + "srun vllm serve m\n" * 8_000
+    + "echo $SLURM_PROCID",
+    "make: blanks": "a:\n        x y\n" * 20_000 + "\tvllm serve m\n",
+    "a recipe without a name": "a := b\nx:\n" + "        echo\n" * 2_000 + "y",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("about", spread(HOSTILE, 3))
+def test_files_that_multiply_or_repeat_end(about: str) -> None:
+    read_text(HOSTILE[about], NAMES.get(about.partition(":")[0], "-"))
+
+
+YAML = "a: {0}{1}\nservices:\n  a: {{image: vllm/vllm-openai, command: --model m}}\n"
+BOUNDS = {
+    "names": (500, "a.mk", lambda n: times("VN := 1\n", n + 1) + f"x:\n\tvllm serve m --x $(V{n})"),
+    "a value": (2_000, "a.mk", lambda n: f"V := {'1' * n}\nx:\n\tvllm serve m --port $(V)"),
+    "lines behind": (78, "a.sh", lambda n: "vllm serve m\n" + "#\n" * n + "  --port 1\n"),
+    "servers": (500, "a.sh", lambda n: times("vllm serve m --port N\n", n)),
+    "levels": (119, "a.yaml", lambda n: YAML.format("[" * n, "]" * n)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("about", BOUNDS)
+def test_a_bound_is_where_the_documentation_has_it(about: str) -> None:
+    """What is beyond it is not read: unknown, refused, or said to be left out."""
+    bound, name, text = BOUNDS[about]
+
+    def look(size: int) -> tuple[bool, ...]:
+        try:
+            read = read_text(text(size), name)
+        except AdvisorError:
+            return ()
+        flags = [flag.unresolved for one in read.launches for flag in one.flags]
+        return any(flags), bool(read.notes), any(one.notes for one in read.launches)
+
+    assert look(bound - 1) == look(bound) != look(bound + 1)
 
 
 LONG = [
@@ -396,11 +382,6 @@ LONG += [
 def test_long_texts_end_soon(name: str, text: str) -> None:
     with at_most(400):
         validate(text=text, name=name)
-
-
-@pytest.mark.parametrize("name", spread(HOSTILE, 3))
-def test_files_that_multiply_or_repeat_end(name: str) -> None:
-    read_text(HOSTILE[name][1], HOSTILE[name][0])
 
 
 SECRET = "hf_QwErTyUiOpAsDfGhJkLz"

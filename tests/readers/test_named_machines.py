@@ -53,6 +53,7 @@ def _on(selector: str) -> str:
         ("a.yaml", POD.format(where=AFFINITY.replace("OP", "In")), "l40s"),
         ("a.yaml", POD.format(where=AFFINITY.replace("OP", "NotIn")), ""),
         ("a.yaml", _on("gpu: blackwell, accelerator: rocm"), ""),
+        ("a.yaml", _on('nvidia.com/gpu.product: "Tesla-T4", accelerator: any'), "t4"),
         ("a.yaml", SKY.format(kind="H100:4"), "h100-sxm"),
         ("a.yaml", SKY.format(kind="{A100-80GB: 4}"), "a100-80gb"),
         ("a.yaml", SKY.format(kind="[L40S:4, H100:4]"), ""),  # either

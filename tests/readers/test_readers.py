@@ -62,11 +62,8 @@ def test_a_variable_is_what_bash_makes_of_it(line: str) -> None:
 def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
     launch = read_text("vllm serve m/A --max-num-seqs $N $EXTRA --port 1 ${OPTS}\n").launches[0]
     flag = launch.flag("--max-num-seqs")
-    assert flag.unresolved and flag.value == "${N}"
-    assert values(launch)["--port"] == "1"
-    assert any("EXTRA" in note for note in launch.notes) and any(
-        "OPTS" in note for note in launch.notes
-    )
+    assert flag.unresolved and flag.value == "${N}" and values(launch)["--port"] == "1"
+    assert all(any(x in note for note in launch.notes) for x in ("EXTRA", "OPTS"))
 
 
 COUNT = "nvidia-smi -L | wc -l"
@@ -92,15 +89,12 @@ def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) ->
 
 @pytest.mark.parametrize("remark", ["`# number of seqs`", "$(: number of seqs)", "`#`", "`: x`"])
 def test_comments_among_the_options(remark: str) -> None:
-    launch = one(
-        f"vllm serve m/A \\\n  --max-num-seqs 4 {remark} \\\n  --port 1 {remark}\n", "a.sh"
-    )
+    launch = one(f"vllm serve m/A \\\n --max-num-seqs 4 {remark} \\\n --port 1 {remark}\n", "a.sh")
     assert (
         values(launch) == {"--model": "m/A", "--max-num-seqs": "4", "--port": "1"}
         and not launch.notes
     )
-    flag = launch.flag("--port")
-    assert flag.line == 3
+    assert launch.flag("--port").line == 3
 
 
 SERVE = {"--model": "m/A", "--port": "1", "--max-num-seqs": "4"}
@@ -205,12 +199,10 @@ def test_control_lines_of_a_chart_do_not_end_a_command(style: str, end: str, new
     assert {
         name: value for name, value in values(launch).items() if name != "--served-model-name"
     } == {"--model": "m/A", "--spec-tokens": "2", "--max-num-seqs": "4", "--port": "1"}
-    named = launch.flag("--served-model-name")
-    assert named.unresolved
+    assert launch.flag("--served-model-name").unresolved
     for name, line in (("--spec-tokens", 12), ("--max-num-seqs", 16), ("--port", 20)):
         flag = launch.flag(name)
-        assert flag.line == line
-        assert text[flag.value_span.start : flag.value_span.end] == flag.value
+        assert (flag.line, text[flag.value_span.start : flag.value_span.end]) == (line, flag.value)
 
 
 def test_an_open_toggle_is_read_as_on_and_said() -> None:
@@ -274,8 +266,39 @@ def test_the_environment_of_docker_run(flag: str) -> None:
 def test_shared_memory_of_docker_run_is_in_its_units(size: str, gib: float) -> None:
     """As docker's own RAMInBytes reads them: powers of two."""
     text = f"docker run --gpus all --shm-size {size} vllm/vllm-openai:v0.25.1 --model m/A\n"
-    container = one(text, "-").container
-    assert container.shm_bytes == gib * 2**30
+    assert one(text, "-").container.shm_bytes == gib * 2**30
+
+
+def test_a_service_that_extends_another_is_not_whole() -> None:
+    text = "services:\n  a:\n    EXTENDS\n    image: vllm/vllm-openai\n    command: --model m/A\n"
+    for line, whole in (("ipc: host", True), ("extends: {file: b.yaml, service: c}", False)):
+        assert one(text.replace("EXTENDS", line)).container.complete is whole
+
+
+MOUNTED = """apiVersion: apps/v1
+kind: Deployment
+spec:
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      volumes: [{name: data, emptyDir: {}}]
+      initContainers: [{name: i, image: busybox, volumeMounts: [{name: dat, mountPath: /d}]}]
+      containers: [{name: v, image: vllm/vllm-openai, args: [--model, m/A]}]
+"""
+STACK = """servingEngineSpec:
+  modelSpec:
+  - {name: a, repository: vllm/vllm-openai, tag: v0.25.1, modelURL: m/A,
+     vllmConfig: {maxmodellen: 4096}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(MOUNTED, "no volume is named dat"), (STACK, "'maxModelLen' is meant")],
+)
+def test_a_slip_of_a_form_is_said(text: str, said: str) -> None:
+    assert [said in slip.message for slip in one(text, "a.yaml").slips] == [True]
 
 
 def test_configmap_and_markdown_hold_files() -> None:

@@ -26,7 +26,7 @@ from advisor.render.findings.text import (
 from advisor.render.layout import Paper, within_lines
 from advisor.render.notes import goal_note, reach, unknown_checkpoint
 from advisor.render.objects import SCHEMAS, inline, named_schema
-from advisor.render.verdict import objective_words, verdict
+from advisor.render.verdict import kernel_words, objective_words, verdict
 from tests.tables import load_yaml
 
 TEXTS = load_yaml(Path(__file__).with_name("by_hand.yaml"))["sentences"]
@@ -51,6 +51,20 @@ def test_limits_are_met_or_missed_by_chance(
 ) -> None:
     objective = Objective(**{"max_tpot_ms": None, "max_ttft_ms": None} | asked)
     assert objective_words(cases.on(objective=objective, decision=decision)) == text
+
+
+@pytest.mark.parametrize(
+    ("engine", "arch", "requests", "told"),
+    [("llama-server", "sm_86", 8, True), ("llama-server", "sm_86", 1, False),
+     ("llama-server", "sm_86", 512, False), ("llama-server", "sm_89", 8, False),
+     ("vllm", "sm_86", 8, False)],
+)  # fmt: skip
+def test_llama_kernels_end_at_eight(engine: str, arch: str, requests: int, told: bool) -> None:
+    """MMVQ_MAX_BATCH_SIZE in ggml-cuda; the dispatch for Ada (sm_89) was tuned."""
+    facts = cases.FACTS.replace(hardware=cases.HARDWARE.replace(arch=arch))
+    words = kernel_words(facts, cases.plan(2, engine=engine), requests)
+    assert ("8 tokens a step: speeds jump from 8 to 9 requests" in words) is told
+    assert kernel_words(facts, None, requests) == ""
 
 
 @pytest.mark.parametrize(("plan", "words"), TEXTS["reach"])

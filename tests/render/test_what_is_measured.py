@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,19 @@ def test_the_script_starts_warms_and_measures_each_arm() -> None:
     assert bench_script(advice, turns).startswith(f"{bash}{script['random']}")
 
 
+def test_another_server_at_the_address_stops_the_script(tmp_path: Path) -> None:
+    script = bench_script(cases.measure(), bench_plan(cases.measure()))
+    for name, text in (("curl", "exit 0\n"), ("vllm", "touch started\n"), ("run.sh", script)):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}")
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.defpath}"}
+    done = subprocess.run(
+        ["bash", "run.sh"], cwd=tmp_path, env=env, capture_output=True, check=False
+    )
+    assert done.returncode == 1 and b"another server answers at http" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
 RUN = MachineRun(
     **fields("date=2026-11-20 model=m quant=fp8 engine=vllm method=mtp k=2 tp=1 concurrency=16 "
              "input_tokens=2047.6 output_tokens=511.6 workload=chat accepted_length=2.4"),
@@ -86,8 +101,7 @@ def test_a_page_of_a_receipt_has_each_figure_with_its_name() -> None:
 
 def test_rows_of_a_receipt_hold_both_sides_of_each_gain() -> None:
     wanted = [{name: str(value) for name, value in row.items()} for row in by_hand("rows")]
-    assert [*rows_of(RECEIPT)] == wanted
-    assert source_of(RECEIPT) == by_hand("source")
+    assert ([*rows_of(RECEIPT)], source_of(RECEIPT)) == (wanted, by_hand("source"))
     assert source_of(RECEIPT.model_copy(update={"source": "table"}))["address"] == "a public table"
 
 

@@ -78,10 +78,8 @@ def image(tag: str) -> Case:
 
 def test_whether_a_server_runs_on_rocm() -> None:
     assert on_rocm(case_of("docker run rocm/vllm:latest vllm serve m\n")) is True
-    assert on_rocm(image(":v0.25.1-cu129")) is False
-    assert on_rocm(image(":v0.25.1-cuda")) is False
-    assert on_rocm(image(":v0.25.1")) is None
-    assert on_rocm(case_of("vllm serve m\n")) is None
+    assert on_rocm(image(":v0.25.1-cu129")) is False and on_rocm(image(":v0.25.1-cuda")) is False
+    assert on_rocm(image(":v0.25.1")) is None and on_rocm(case_of("vllm serve m\n")) is None
     for hw, amd in (("mi300x", True), ("h100", False)):
         case = image(":v0.25.1-cu129")
         facts = case.facts.model_copy(update={"hardware": knowledge.hardware(hw)})
@@ -282,6 +280,17 @@ def test_an_option_that_is_there_is_not_added() -> None:
     assert not fixes.add_fix(case, None, "--port", "1", "w").edits
     ours = case.model_copy(update={"launch": case.launch.model_copy(update={"emitted": True})})
     assert not fixes.add_fix(ours, seed, "--port", "1", "w").edits
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [("--no-enable-prefix-caching", None, "enable_prefix_caching=False, "),
+     ("--enforce-eager", None, "enforce_eager=True, "), ("--max-num-seqs", "8", "max_num_seqs=8, "),
+     ("--kv-cache-dtype", "fp8", "kv_cache_dtype='fp8', ")],
+)  # fmt: skip
+def test_an_option_is_a_keyword_in_python(name: str, value: str | None, text: str) -> None:
+    launch = read_text("from vllm import LLM\nLLM('m', seed=1)\n", "a.py").launches[0]
+    assert fixes.addition("a.py", launch.flag("--seed"), name, value).text == text
 
 
 SHARED = (

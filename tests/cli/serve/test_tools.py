@@ -93,6 +93,11 @@ async def use_tools(client: Client, some: tuple[str, ...] = ()) -> None:
         assert tool.annotations and tool.annotations.read_only_hint == (name != "calibrate")
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.validate(arguments, tool.input_schema)
+        kinds = {
+            key: one.keys() & {"type", "enum", "$ref"}
+            for key, one in tool.input_schema["properties"].items()
+        }
+        assert all(kinds.values()), (name, kinds)
         got = await client.call_tool(name, arguments)
         assert not got.is_error, got.content
         assert len(got.content[0].text) <= 2400 or name == "launch"  # a file is whole
