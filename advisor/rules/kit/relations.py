@@ -4,26 +4,27 @@ Each text of a row's `if` is a relation: conditions between " & ", all of which 
 " -> " what helps ("drop --a", "set --a x", or words) where no key of the row does. "since 0.5.18"
 and "until 0.5.20" name releases; a condition is "--a" (given, and not off; the first one's option
 is), "no --a" (given nowhere, or off), "--a = x|y*" or "--a != x|y*" (its value is one of these, or
-none), "--a < --b*4" (whole numbers; also > >= == and %: the right one does not divide the left),
-"--a <> --b" (texts), or one "or" another. An option that is not given has its parser's default.
-"--a.key" is a key of its JSON, NAME a variable of the environment, other words are WORDS of the
-case. `text` or `says` tell what is wrong, with the value of {--a}.
+none), "--a < --b*4" (numbers; also > >= == and %: the right one does not divide the left), "--a <>
+--b" (texts), or one "or" another. An option that is not given has its parser's default. "--a.key"
+is a key of its JSON, "--a.key.inner" one within it, NAME a variable of the environment; other words
+are WORDS of the case, and signs before a name DERIVED. `text` or `says` tell what is wrong, with
+the value of {--a}.
 """
 
 import json
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.case import capability, compute_arch, integer, model_text
+from advisor.rules.kit.case import capability, compute_arch, decimal, integer, model_text
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -41,12 +42,12 @@ from advisor.rules.kit.json_text import CLASSES, problem
 from advisor.rules.kit.releases import between, prefix_caching_on, release, version_label
 from advisor.rules.registry import Hit, Hits
 
-SIGNS: dict[str, tuple[str, Callable[[int, int], bool]]] = {
+SIGNS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "<": ("below", operator.lt),
     ">": ("above", operator.gt),
     ">=": ("at or above", operator.ge),
     "==": ("equal to", operator.eq),
-    "%": ("no multiple of", lambda left, right: left > 0 and right > 0 and left % right != 0),
+    "%": ("no multiple of", lambda left, right: left > 0 and right >= 1 and left % right != 0),
 }
 # what a condition may ask of the case beside its options; None where it is not known
 WORDS: dict[str, Callable[[Case], object]] = {
@@ -58,7 +59,9 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "arch": lambda case: case.facts.llm.arch,
     "float32_gb": lambda case: 4 * (case.facts.llm.total_params_b or 0),
     "memory_gb": lambda case: (x := case.facts.device.memory_gb) and x.value * case.facts.gpus,
+    "heads": lambda case: case.facts.llm.heads,
     "kv_heads": lambda case: case.facts.llm.kv_heads,
+    "head_dim": lambda case: case.facts.llm.head_dim,
     "checkpoint": lambda case: case.facts.checkpoint and case.facts.checkpoint.quant,
     "weights": lambda case: case.facts.quant and case.facts.quant.id,
     "vendor": lambda case: case.facts.hardware and case.facts.hardware.vendor,
@@ -68,6 +71,7 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "method": lambda case: case.plan.method,
     "ranks": lambda case: case.plan.tp,
     "temperature": lambda case: case.facts.temperature,  # of the requests; not known of greedy ones
+    "k": lambda case: case.plan.k,
     "(k+1)": lambda case: case.plan.k and case.plan.k + 1,  # tokens of a request in a step
     "attention": lambda case: case.plan.attention_backend or "none",
     "kv": lambda case: case.plan.kv_cache_dtype or "auto",
@@ -76,8 +80,33 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "cached": lambda case: str(prefix_caching_on(case)),  # the release's default with it
     "devices": lambda case: len((case.value("--device") or "").split(",")),
 }
+
+
+def items(text: str | None) -> list[str]:
+    """The words of a list."""
+    return (text or "").strip("[]").replace(",", " ").split()
+
+
+def number(text: str) -> float:
+    """A number as options give it, such as 8192, 128k or 0.5; nan for a text that is none."""
+    exact, whole = decimal(text), integer(text)
+    found = whole if exact in (None, whole) else exact
+    return math.nan if found is None else found
+
+
+def differences(pairs: Iterable[tuple[str, str]]) -> str:
+    """How far the second of each two numbers stands above the first."""
+    return " ".join(str(number(end or start) - number(start)) for start, end in pairs)
+
+
+# what is asked of a list: how many there are, each one less the one before, the widths of ranges
+DERIVED: dict[str, Callable[[str], str]] = {
+    "#": lambda text: str(text.count("{") or len(items(text))),
+    "^": lambda text: differences(pairwise(items(text))),
+    "~": lambda text: differences(one.partition("-")[::2] for one in items(text)),
+}
 _KEY = lazy_re(r"(since|until|drop|set) (.*)")
-_OPTION = lazy_re(r"(?:--[\w-]+)?")
+_OPTION = lazy_re(r"[#^~]?(--[\w-]+)?")
 _NAMED = lazy_re(r"\{([^{}]*)\}")
 
 
@@ -87,7 +116,7 @@ def rows_of(key: str) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
     found: defaultdict[str, tuple[Mapping[str, Any], ...]] = defaultdict(tuple)
     for row in spell_out(key):
         for one in row["if"][0].split(" or "):
-            found[_OPTION.match(one)[0]] += (row,)  # type: ignore[index]  # it matches always
+            found[_OPTION.match(one)[1] or ""] += (row,)  # type: ignore[index]  # it matches always
     return found
 
 
@@ -126,7 +155,7 @@ def judge(case: Case, row: Mapping[str, Any], held: list[str]) -> Hits:
     ends = [f"{x} {row[y]}" for x, y in (("from", "since"), ("up to", "until")) if y in row]
     given = [
         flag
-        for name, _, _ in map(parts, held)
+        for name in (parts(one)[0].lstrip("#^~") for one in held)
         if (flag := case.flag(name.split("*")[0], name.split(".")[0])) is not None
     ]
     tail = f"{given[0].raw} does nothing" if "severity" in row else "the server refuses to start"
@@ -165,12 +194,20 @@ def look_up(case: Case, name: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def keys_of(text: str) -> dict[str, object] | None:
-    """The keys of a JSON object; None for a text that is none."""
-    return json.loads(text) if problem(text) is None else None
+    """The keys of a JSON object, "a.b" of one within it; None for a text that is none."""
+    found: dict[str, object] | None = None if problem(text) is not None else json.loads(text)
+    for key in (names := [*(found or ())]):
+        if found and isinstance(inner := found[key], dict):
+            found |= {f"{key}.{one}": value for one, value in inner.items()}
+            names += (f"{key}.{one}" for one in inner)
+    return found
 
 
 def read(case: Case, name: str) -> str | None:
     """The same, or the default of what is not given; None where it is not known."""
+    if name[0] in DERIVED:
+        listed = read(case, name[1:])
+        return None if listed is None else DERIVED[name[0]](listed)
     text, (head, _, key) = look_up(case, name), name.partition(".")
     if text != "":
         return text
@@ -180,15 +217,15 @@ def read(case: Case, name: str) -> str | None:
     return None if default is None else str(default)
 
 
-def measure(case: Case, words: str) -> int | None:
-    """A product of numbers and of options' values; None where one is not known."""
-    texts = (one if one.isdigit() else read(case, one) for one in words.split("*"))
-    words_of = ((text or "").strip("[]").replace(",", " ").split() for text in texts)
-    lists = ([*map(integer, found)] for found in words_of)  # the largest of several
-    numbers = [
-        max(filter(None, found), default=0) for found in lists if found and None not in found
-    ]
-    return math.prod(numbers) if len(numbers) == words.count("*") + 1 else None
+def measure(case: Case, words: str, pick: Callable[[list[float]], float] = max) -> float:
+    """A product of numbers and of options' values; of a list the largest, or what `pick` takes.
+
+    Not a number where one is not known.
+    """
+    lists = ([one] if one[0].isdigit() else items(read(case, one)) for one in words.split("*"))
+    numbers = [[number(text) for text in found] for found in lists]
+    known = all(found and not any(map(math.isnan, found)) for found in numbers)
+    return math.prod(map(pick, numbers)) if known else math.nan
 
 
 @cache
@@ -207,8 +244,9 @@ def holds(case: Case, condition: str) -> bool:
             text.lower() in ("false", "off", "no", "none", "null", "")
         ) is (sign == "no")
     if sign in SIGNS:
-        left, right = measure(case, name), measure(case, wanted)
-        return left is not None and right is not None and SIGNS[sign][1](left, right)
+        return SIGNS[sign][1](
+            measure(case, name, min if sign == "<" else max), measure(case, wanted)
+        )
     text, listed = read(case, name), read(case, wanted) if sign == "<>" else wanted
     meets = text and listed and any(fnmatchcase(text.lower(), one) for one in listed.split("|"))
     return bool(text and listed) and bool(meets) is (sign == "=")
@@ -218,9 +256,13 @@ def describe(case: Case, held: list[str]) -> str:
     """Conditions that hold, in words."""
     words = []
     for name, sign, wanted in map(parts, held):
-        flag, here = case.flag(name), [f"{one} {read(case, one)}" for one in name.split("*")]
+        flag, here = (
+            case.flag(name),
+            [f"{one} {read(case, one)}" for one in name.lstrip("#^~").split("*")],
+        )
         if sign in SIGNS and not wanted.isdigit():
-            here[-1] += f" {SIGNS[sign][0]} {wanted.replace('*', ' x ')} {measure(case, wanted)}"
+            than = wanted.replace("*", " x ").replace("#", "the number of ")
+            here[-1] += f" {SIGNS[sign][0]} {than} {measure(case, wanted)}"
         bare = f"no {name}" if sign else flag.raw if flag is not None else name
         words.append(bare if sign in ("", "no") else " x ".join(here))
     return " and ".join(words)
@@ -233,25 +275,27 @@ def propose(case: Case, row: Mapping[str, Any], condition: str, given: list[Flag
         option, _, value = row["set"].partition(" ")
         return put(case, given[0], option, value, said)
     if "drop" in row or (not sign and said is None):
-        last = max(given, key=lambda one: (one.line, one.column)).name
-        gone = row.get("drop") or (name if "." in name else last)
+        last = max(given, key=lambda one: (one.line, one.column), default=None)
+        gone = row.get("drop") or (name if "." in name or last is None else last.name)
         said = said or f"Take {gone.replace(' ', ' and ')} away, or the other."
         names = [one for one in gone.split() if look_up(case, one)] or [gone]
         fixes = [drop(case, one, said, "safe" in row) for one in names]
         return joint_fix(said, *fixes, safe=all(fix.safe for fix in fixes))
-    if sign in SIGNS and (said is None or "swap" in row):
-        left, right = measure(case, name) or 0, measure(case, wanted) or 0
+    if sign in SIGNS and name[0] not in DERIVED and (said is None or "swap" in row):
+        left, right = measure(case, name), measure(case, wanted)
         if "swap" in row:
             pairs = ((name, str(right)), (wanted, str(left)))
             return joint_fix(said or "", *(put(case, given[0], *pair, said) for pair in pairs))
         if sign == "%" and "multiple" not in row:  # of at most so many ranks
-            fits = max(one for one in range(1, min(right, 4096) + 1) if left % one == 0)
+            fits = max(one for one in range(1, int(min(right, 4096)) + 1) if left % one == 0)
             return put(case, given[0], wanted, str(fits), None)
         own = [one for one in name.split("*") if case.flag(one) is not None]
         usual = own and catalogue(case).default(own[0], catalogued_version(case))
         if len(own) == 1 and (sign == "==" or (sign in "<>" and right in (0, integer(str(usual))))):
             return drop(case, own[0], f"Take {own[0]} away, or change the other.", False)
         whole = left - left % right or right if sign == "%" else right - (sign == ">=")
+        if row.get("multiple") == "up":
+            whole = -(-left // right) * right
         if "*" not in name or len(own) == 1:
             return put(case, given[0], (own or [name])[0], str(whole), None)
         said = f"Lower one of {name.replace('*', ' and ')}."

@@ -3,20 +3,19 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import decimal, is_hybrid, number
+from advisor.rules.kit.case import is_hybrid
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import affects, version_label
 
 INTERVAL = ("--mamba-track-interval", "--page-size")
-ROW = table("compatibility")["mamba_track_interval"]
 STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
 WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
     "--disable-radix-cache."
 )
 CAP = table("compatibility")["sglang_running_requests"]
-LOW = table("compatibility")["low_conservativeness"]
 
 
 @rule("SD230", "error", "sglang", defect="sglang-no-extra-buffer")
@@ -135,7 +134,7 @@ def sglang_running_requests_capped(case: Case) -> Hits:
     )
 
 
-@rule("SD261", "warning", "sglang", data="compatibility.low_conservativeness")
+@rule("SD261", "warning", "sglang", data="relations.SD261")
 @when(options="--schedule-conservativeness")
 def sglang_conservativeness_low(case: Case) -> Hits:
     """A very low --schedule-conservativeness.
@@ -144,18 +143,10 @@ def sglang_conservativeness_low(case: Case) -> Hits:
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 0.1
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 1.0
     """
-    place = case.certain("--schedule-conservativeness")
-    given = decimal(place.value) if place is not None else None
-    if given is not None and given < LOW["value"]:
-        yield Hit(
-            f"--schedule-conservativeness {given:g} lets prompts starve running requests under "
-            f"mixed load",
-            flag=place,
-            fix="Use 1.0 (the default) and --chunked-prefill-size 4096.",
-        )
+    return relate(case, "SD261")
 
 
-@rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval", at=INTERVAL)
+@rule("SD257", "error", "sglang", data="relations.SD257", at=INTERVAL)
 @when(options=INTERVAL)
 def mamba_track_interval(case: Case) -> Hits:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
@@ -165,16 +156,4 @@ def mamba_track_interval(case: Case) -> Hits:
         100
     Good: with --mamba-track-interval 128 for --mamba-track-interval 100
     """
-    interval, size = number(case, INTERVAL[0]) or ROW["value"], number(case, INTERVAL[1]) or 1
-    place = case.flag(INTERVAL[0])
-    if any(case.open_value(one) for one in INTERVAL) or interval <= 0:
-        return
-    draft = case.plan.k + 1 if case.plan.method != "none" else 0
-    use = max(size, -(-256 // size) * size)
-    if interval % size or interval < draft:
-        yield Hit(
-            f"the tracking interval {interval} must be a multiple of the page size {size} and at "
-            f"least {draft or 1}",
-            severity=None if place is not None else "warning",
-            fix=set_fix(case, place, str(use), f"Use --mamba-track-interval {use}."),
-        )
+    return relate(case, "SD257")

@@ -8,7 +8,7 @@ from advisor.perf.sizes import device, pools
 from advisor.perf.sizes.weights import GIB
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import is_gguf, is_hybrid, k_words
-from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix
+from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import bill, each_replica, streams
 from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import within
@@ -169,18 +169,7 @@ def batch_below_context(case: Case) -> Hits:
         vllm-project/vllm#33109; ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch,
         n_ubatch))
     """
-    place, budget = case.flag("--max-num-batched-tokens"), case.plan.max_num_batched_tokens
-    seqs, slots = case.flag("--max-num-seqs"), case.plan.max_num_seqs or 0
-    if place is not None and budget is not None and seqs is not None and budget < slots:
-        yield Hit(
-            f"{budget:,} batched tokens are fewer than the {slots:,} sequences that each take one "
-            f"a step: the server refuses to start",
-            flag=place,
-            fix=swap_fix(case, seqs, place, "Exchange the two values, if that is meant.")
-            if slots >= MANY > budget
-            else f"Give --max-num-batched-tokens at least {slots}, or leave it out.",
-        )
-    yield from relate(case, "SD316")
+    return relate(case, "SD316")
 
 
 @rule("SD317", "error", "vllm", versioned=True)

@@ -5,8 +5,7 @@ from advisor.engines.vllm import verifies_adaptively
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import capability, decimal, is_hybrid, rows
-from advisor.rules.kit.fixes import span_fix
+from advisor.rules.kit.case import capability, is_hybrid, rows
 from advisor.rules.kit.policy import (
     concurrent_requests,
     first_match,
@@ -14,6 +13,7 @@ from advisor.rules.kit.policy import (
     regime,
     streams,
 )
+from advisor.rules.kit.relations import relate
 from advisor.rules.kit.releases import between, release
 
 
@@ -180,7 +180,7 @@ def adaptive_or_fixed(case: Case) -> Hits:
         )
 
 
-@rule("SD433", "info", "llama-server", data="regime.llama_p_min")
+@rule("SD433", "info", "llama-server", data="relations.SD433")
 @when(methods="mtp", options="--spec-draft-p-min")
 def drafts_cut_by_probability(case: Case) -> Hits:
     """Drafts of an MTP head that stop below a probability.
@@ -190,15 +190,4 @@ def drafts_cut_by_probability(case: Case) -> Hits:
         --spec-draft-n-max 3 --spec-draft-p-min 0.75
     Good: with --spec-draft-p-min 0.0 for --spec-draft-p-min 0.75
     """
-    (row,) = rows("regime", "llama_p_min")
-    given = case.certain("--spec-draft-p-min")
-    least = decimal(given.value) if given is not None else None
-    if given and least is not None and least >= row["least"] and case.plan.k <= row["most_k"]:
-        what = "Set it to 0.0 and lower --spec-draft-n-max instead."
-        yield Hit(
-            f"{given.name} {given.value} with MTP lost in {row['lost']} of {row['runs']} A/B runs "
-            f"(median {row['median']})",
-            flag=given,
-            fix=span_fix(case, given.value_span, "0.0", what),
-            row=row,
-        )
+    return relate(case, "SD433")
