@@ -90,8 +90,9 @@ def items(text: str | None) -> list[str]:
 def number(text: str) -> float:
     """A number as options give it, such as 8192, 128k or 0.5; nan for a text that is none."""
     exact, whole = decimal(text), integer(text)
-    found = whole if exact in (None, whole) else exact
-    return math.nan if found is None else found
+    return next(
+        (one for one in (whole, exact) if one is not None and exact in (None, one)), math.nan
+    )
 
 
 def differences(pairs: Iterable[tuple[str, str]]) -> str:
@@ -293,9 +294,8 @@ def propose(case: Case, row: Mapping[str, Any], condition: str, given: list[Flag
         usual = own and catalogue(case).default(own[0], catalogued_version(case))
         if len(own) == 1 and (sign == "==" or (sign in "<>" and right in (0, integer(str(usual))))):
             return drop(case, own[0], f"Take {own[0]} away, or change the other.", False)
-        whole = left - left % right or right if sign == "%" else right - (sign == ">=")
-        if row.get("multiple") == "up":
-            whole = -(-left // right) * right
+        nearest = round(left / right) * right or right if sign == "%" else right
+        whole = nearest - (sign == ">=")
         if "*" not in name or len(own) == 1:
             return put(case, given[0], (own or [name])[0], str(whole), None)
         said = f"Lower one of {name.replace('*', ' and ')}."
