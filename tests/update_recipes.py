@@ -62,9 +62,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
     variants = recipe.get("variants") or {}
     repository = model["model_id"]
     names = {name: row.get("model_id", repository) for name, row in variants.items()}
-    precisions = {
-        names[name]: row["precision"] for name, row in variants.items() if "precision" in row
-    }
+    precisions = {names[x]: row["precision"] for x, row in variants.items() if "precision" in row}
     hardware = sorted(k for k, v in (meta.get("hardware") or {}).items() if v == "verified")
     base = {
         "model": known.id,

@@ -226,9 +226,7 @@ def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -
     for word in words:
         assert word.replace("K1", str(k + 1)).replace("K", str(k)) in argv or word in argv, argv
     used = drafters.of_plan(advice.facts, advice.candidate)
-    told = next(
-        reason for reason in advice.reasons if reason.text.startswith(f"Drafter {used.repository}")
-    )
+    told = next(x for x in advice.reasons if x.text.startswith(f"Drafter {used.repository}"))
     assert "not its own" in told.text and told.sources and knowledge.source(told.sources[0]).title
     interval = advice.estimate.output_tok_s.speedup
     assert interval.p10 < interval.p50 < interval.p90

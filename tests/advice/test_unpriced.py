@@ -29,8 +29,7 @@ def test_memory_that_is_full_to_within_the_error_of_its_bill_is_measured() -> No
     assert 0 < (made.estimate.memory.short_gib or 0) <= device.BILL_ERROR_GIB
     assert "billed 0.4 GiB too large with speculation" in made.reasons[0].text
     assert made.estimate.tpot_ms.speedup.p10 < 1.53 < made.estimate.tpot_ms.speedup.p90
-    roomy = recommend(**CARD, max_model_len=8_192)
-    assert roomy.decided_by != "unpriced"
+    assert recommend(**CARD, max_model_len=8_192).decided_by != "unpriced"
 
 
 def test_a_row_that_states_its_context_is_widened_where_it_overflows() -> None:

@@ -73,9 +73,7 @@ def test_only_the_question_is_judged(
         return check(case, **narrowed)
 
     monkeypatch.setattr(rules, "check", count)
-    monkeypatch.setattr(
-        rules, "decisive_findings", lambda case: brief.append(case) or deciding(case)
-    )
+    monkeypatch.setattr(rules, "decisive_findings", lambda x: brief.append(x) or deciding(x))
     advice = recommend(**asked)
     assert {case.facts.request for case in brief} <= {advice.request}, "nobody has asked yet"
     brief.clear()  # other drafters of the question itself

@@ -86,8 +86,7 @@ def test_the_method_of_a_speculative_json(config: dict[str, Any], method: str, k
 
 
 def test_a_k_per_batch_size_stands_in_a_file_of_sglang_alone() -> None:
-    ranges = ((1, 8, 3), (9, 64, 1))
-    plan = Plan(engine="sglang", model="m", method="mtp", k=1, k_schedule=ranges)
+    plan = Plan(engine="sglang", model="m", method="mtp", k=1, k_schedule=((1, 8, 3), (9, 64, 1)))
     table = {"1": {"candidate_steps": [3]}, "9": {"candidate_steps": [1]}}
     assert {name: json.loads(x) for name, x in files(plan).items()} == {"adaptive.json": table}
     argv = engines.get("sglang").argv(engines.get("sglang").to_launch(plan))

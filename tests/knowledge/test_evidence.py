@@ -97,9 +97,7 @@ def test_a_damaged_index_is_no_evidence(
 ) -> None:
     if text is not None:
         (tmp_path / evidence.INDEX_NAME).write_text(text)
-    monkeypatch.setattr(
-        evidence, "read_data", lambda name: (tmp_path / Path(name).name).read_bytes()
-    )
+    monkeypatch.setattr(evidence, "read_data", lambda x: (tmp_path / Path(x).name).read_bytes())
     evidence.index.cache_clear()
     try:
         assert evidence.pairs() == () == evidence.pairs("mtp")

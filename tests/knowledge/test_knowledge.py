@@ -308,9 +308,7 @@ def test_a_release_is_no_short_name_of_its_variant(name: str, wanted: str | None
 
 
 def test_the_weak_facts_are_those_of_the_files() -> None:
-    files = (
-        path for name in ("hardware", "llms") for path in (knowledge_dir() / name).glob("*.yaml")
-    )
+    files = (path for x in ("hardware", "llms") for path in (knowledge_dir() / x).glob("*.yaml"))
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     count = len(re.findall(r"^\w+: \{.*status: (?:recall|assumed)\b", text, re.M))
     assert all(words in weak_facts() for words in (f": {count} of ", "mi50 (recall)"))

@@ -81,9 +81,7 @@ def draw(owners: int = 40, arms: int = 14, left_open: float = 1e-3, stated: bool
         where[:, 2] = dice.integers(0, 3, arms)
         place = own_runs.Places(where, np.full(arms, left_open), np.full(arms, SD))
         made = own_runs.covariance(own_runs.distances(where, where), place, place, kernel)
-        drawn = [
-            np.linalg.cholesky(part + 1e-9 * np.eye(arms)) @ dice.normal(size=arms) for part in made
-        ]
+        drawn = [np.linalg.cholesky(x + 1e-9 * np.eye(arms)) @ dice.normal(size=arms) for x in made]
         parts.append(place)
         log.append(sum(drawn))
         accepted.append(drawn[0] if stated else np.full(arms, np.nan))

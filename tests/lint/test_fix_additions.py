@@ -177,9 +177,7 @@ def test_the_new_file_is_beside_the_old(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text("x\n")
     made: list[Path] = []
     replace = os.replace
-    monkeypatch.setattr(
-        os, "replace", lambda one, other: (made.append(Path(one)), replace(one, other))
-    )
+    monkeypatch.setattr(os, "replace", lambda a, b: (made.append(Path(a)), replace(a, b)))
     fixes.write(change("x\n", "y\n", str(path)))
     assert [one.parent for one in made] == [tmp_path]
     assert made[0].name.startswith(".advisor-") and os.listdir(tmp_path) == ["a.sh"]

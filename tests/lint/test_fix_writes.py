@@ -56,9 +56,7 @@ def test_extended_attributes_stay(script: Path) -> None:
 def test_an_owner_that_is_lost_is_refused(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = os.stat_result((*script.stat()[:4], 4242, *script.stat()[5:]))
     true_stat = os.stat
-    monkeypatch.setattr(
-        os, "stat", lambda path, **kw: other if path == str(script) else true_stat(path, **kw)
-    )
+    monkeypatch.setattr(os, "stat", lambda x, **k: other if x == str(script) else true_stat(x, **k))
 
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")

@@ -380,9 +380,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--minutes", type=float, default=600.0, help="at most, for all rooms")
-    parser.add_argument(
-        "--only", nargs="+", default=[""], help="rooms whose name holds one of these"
-    )
+    parser.add_argument("--only", nargs="+", default=[""], help="rooms by a part of their name")
     options = parser.parse_args()
     rooms = {k: v for k, v in ROOMS.items() if any(one in k for one in options.only)}
     before = options.out.read_text(encoding="utf-8") if options.out and options.out.exists() else ""

@@ -325,22 +325,14 @@ def test_pairs_stand_in_the_order_of_their_cells() -> None:
     where, whole = np.column_stack([n] * 5), n / 10
     made = Nearby.build(keys, where, np.array(["b", "a", "c", "a", "b"]), whole, -whole)
     assert made.keys.tolist() == [3, 3, 9, 9]
-    columns = (
-        [1.0, 4.0, 0.0, 3.0],
-        [0.0, 1.0, 1.0, 0.0],
-        [0.1, 0.4, 0, 0.3],
-        [-0.1, -0.4, 0, -0.3],
-    )
+    columns = ([1.0, 4, 0, 3], [0.0, 1, 1, 0], [0.1, 0.4, 0, 0.3], [-0.1, -0.4, 0, -0.3])
     assert pytest.approx(np.array(columns)) == made.rows[:, [0, 5, 6, 7]].T
 
 
 def test_a_metric_that_cannot_change_leaves_the_sign_to_the_other() -> None:
     for sds, chance in (((0.0, 0.2), 0.8), ((0.2, 0.0), 0.3), ((0.0, 0.0), 0.3)):
         found = {"output_tok_s": gain(1.1, p_gain=0.3), "tpot": gain(1.2, p_gain=0.8)}
-        both = {
-            name: part._replace(sd=one(sd))
-            for sd, (name, part) in zip(sds, found.items(), strict=True)
-        }
+        both = {x: p._replace(sd=one(sd)) for sd, (x, p) in zip(sds, found.items(), strict=True)}
         made = decision.goal_chances(["balanced"], np.zeros(1), both | {"ttft": gain(1.0)})
         assert made.tolist() == [chance]
 

@@ -45,9 +45,7 @@ def service_of(text: str) -> dict[str, Any]:
 
 
 def words_of(service: dict[str, Any]) -> list[str]:
-    return [
-        word.replace("$$", "$") for word in [*service.get("entrypoint", []), *service["command"]]
-    ]
+    return [x.replace("$$", "$") for x in [*service.get("entrypoint", []), *service["command"]]]
 
 
 def on_engine(engine: str, vendor: str = "nvidia", model: str = "x/y", **ranks: int) -> Advice:

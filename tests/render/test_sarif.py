@@ -13,9 +13,7 @@ from advisor.lint.validate import validate
 from advisor.render.findings.hosts import report_sarif
 
 TESTS = Path(__file__).parents[1]
-SCHEMA = jsonschema.Draft4Validator(
-    json.loads((TESTS / "schemas" / "sarif-2.1.0.json").read_text())
-)
+SCHEMA = jsonschema.Draft4Validator(json.loads((TESTS / "schemas/sarif-2.1.0.json").read_text()))
 FILES = sorted([*(TESTS / "corpus").glob("case-*"), *(TESTS / "corpus2").glob("case-*")])
 HOSTILE = {
     "controls": ("a.yaml", 'model: "m\\e]0;x\\a"\nmax-num-sqes: "\\u202e"\nmax-num-seqs: 4\n'),

@@ -147,9 +147,7 @@ def test_filters_name_known_things(name: str) -> None:
 
 
 def test_documented_arms_are_the_stored_rows() -> None:
-    stored = {
-        row["run_id"]: row for path in source_files(measurements_dir()) for _, row in read_csv(path)
-    }
+    stored = {r["run_id"]: r for x in source_files(measurements_dir()) for _, r in read_csv(x)}
     measured = [c for c in DOCUMENTED if c["evidence"] == "measured"]
     runs = [(c, run) for c in measured for run in c.get("run_ids", ())]
     assert runs

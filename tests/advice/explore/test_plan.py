@@ -119,9 +119,7 @@ def test_units_of_objectives() -> None:
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "explore.md").read_text()
 SHELL = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.S))
-COMMANDS = [
-    line for line in SHELL.splitlines() if line.startswith("advisor ") and ".yaml" not in line
-]
+COMMANDS = [x for x in SHELL.splitlines() if x.startswith("advisor ") and ".yaml" not in x]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -131,9 +131,7 @@ def test_a_client_in_this_process_lists_and_calls_every_tool() -> None:
 
 
 def test_a_client_over_standard_input_lists_and_calls_tools() -> None:
-    env = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME")} | {
-        "PYTHONPATH": str(ROOT)
-    }
+    env = {x: os.environ[x] for x in ("PATH", "XDG_CONFIG_HOME")} | {"PYTHONPATH": str(ROOT)}
     started = StdioServerParameters(command=sys.executable, args=["-c", START, "mcp"], env=env)
     with_client(stdio_client(started), partial(use_tools, some=("recommend", "launch", "ab")))
 
