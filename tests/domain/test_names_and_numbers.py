@@ -155,6 +155,12 @@ def test_what_is_asked_of_flags(names: str, value: str | None, on: bool, open_va
     assert [(x.k_flag(), x.spec_flag()) for x in places] == [(bare[0], bare[1]), (None, None)]
 
 
+@pytest.mark.parametrize("name", ["--spec-tokens", "--speculative-num-steps", "--spec-draft-n-max",
+    "--speculative-dspark-block-size"])  # fmt: skip
+def test_each_engine_has_an_option_for_k(name: str) -> None:
+    assert lookups(flags=(flag("--spec-type", "x"), flag(name, "2"))).k_flag().value == "2"
+
+
 def test_a_noun_is_a_value_that_stays_as_it_is() -> None:
     port, plain = Port(number=80, probe="Service"), {"number": 80, "probe": "Service"}
     assert port == Port(**plain) and hash(port) == hash(Port(**plain))

@@ -72,6 +72,7 @@ def test_plain_text_is_as_it_was(text: str) -> None:
 
 def test_what_is_seen_of_a_control_is_its_escape() -> None:
     assert printable("m\x1b]0;pwned\x07A") == r"m\x1b]0;pwned\x07A"
+    assert json_text({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
     assert (printable("a\u202eb\n\tc"), printable("é 漢字 🙂")) == (r"a\u202eb c", "é 漢字 🙂")
     assert printable("e" + "\u0301" * 40) == "e" + "\u0301" * 4
 

@@ -8,7 +8,7 @@ import pytest
 from advisor.domain.nouns import METHODS, Engine, Facts, Plan
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf import imputation
+from advisor.perf import imputation, rates
 from advisor.perf.encoding import encode_plans, encode_rows
 from advisor.perf.encoding.cells import row_text, version_number
 from tests.tables import cells as cells_of
@@ -88,6 +88,12 @@ def test_the_ends_of_what_a_column_takes(columns: str, good: str, bad: str) -> N
 )  # fmt: skip
 def test_releases_and_builds_are_in_their_order(engine: str, text: str, number: float) -> None:
     assert version_number(engine, text) == pytest.approx(number, nan_ok=True)
+
+
+def test_the_parts_of_an_unknown_dense_model_come_to_its_size() -> None:
+    row = ROW | cells_of("model= total_params_b=70 active_params_b=70")
+    p = imputation.impute(encode_rows.from_rows([row])[0])
+    assert sum(rates.params(p)) + p.lm_head_params == pytest.approx(70e9)
 
 
 TOTAL = cells_of("speedup_metric=output_tok_s output_tok_s=100 request_tok_s=50 concurrency=2")

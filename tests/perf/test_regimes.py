@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.advice.resolve import bare_facts
+from advisor.domain.nouns import Plan, Request
+from advisor.perf import imputation
+from advisor.perf.encoding import encode_plans, things
 from advisor.perf.regimes import losses, setting
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word
@@ -45,10 +49,8 @@ def test_numbers_and_arrays_are_compared_alike(a: float, b: float, mask: bool) -
     assert [setting.greater(a, b)] == setting.greater(left, right) == setting.greater(a, right)
     assert [setting.negate(mask)] == setting.negate(truth) == [not mask]
     assert [setting.choose(mask, a, b)] == setting.choose(truth, left, b) == [a if mask else b]
-    assert setting.is_known(a) is True and list(setting.is_known(np.array([a, math.nan]))) == [
-        True,
-        False,
-    ]
+    known = setting.is_known(np.array([a, math.nan]))
+    assert setting.is_known(a) is True and known.tolist() == [True, False]
 
 
 def question(streams: float, engine: str, hardware: str, vendor: str = "nvidia") -> Setting:
@@ -87,6 +89,25 @@ def test_a_documented_regime_of_many_streams_begins_without_an_edge(
 def test_a_saturated_sglang_server_lost_with_dense_models_only(arch: str, caution: int) -> None:
     asked = question(64.0, "sglang", "h100")._replace(model_arch=Word(arch))
     assert losses.saturated_sglang(asked) == Strength(caution=caution)
+
+
+@pytest.mark.parametrize(("k", "strength"), [(1, (0, 1)), (2, (1, 0)), (4, (1, 0))])
+def test_a_draft_model_of_a_mixture_lost_from_two_on(k: int, strength: tuple[int, int]) -> None:
+    """H100, vLLM 0.31, one stream: 0.93 to 1.04 at k = 1, 0.71 to 0.82 at 2 (runarah100)."""
+    asked = question(1.0, "vllm", "h100")._replace(method=Word("draft_model"), k=float(k))
+    assert losses.sparse_draft(asked)[:2] == strength
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "kinds"),
+    [("gb10", "qwen3.6-27b", "unified hybrid"), ("h200", "qwen3-8b", ""),
+     ("h200", "glm-4.7-flash", "latent")],
+)  # fmt: skip
+def test_a_setting_is_as_the_models_configuration(hardware: str, model: str, kinds: str) -> None:
+    facts, plan = bare_facts(Request(hardware=hardware, model=model)), Plan(engine="vllm", k=2)
+    full = imputation.impute(encode_plans.from_plans(facts, [plan]))
+    made = things.of_cases([(facts, plan)], full)
+    assert [x for x in ("unified", "hybrid", "latent") if getattr(made, x)[0]] == kinds.split()
 
 
 def observed_log(found: Strength, prior: float = 0.2) -> float:
