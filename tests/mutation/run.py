@@ -43,7 +43,8 @@ TESTS = {  # room: its modules; the tests that must notice
     "fixes": "advisor/lint/fixes.py; tests/lint/test_fixes.py tests/lint/test_fix_additions.py "
     "tests/lint/test_fix_writes.py",
     "secrets": "advisor/readers/secrets.py; tests/readers/test_secrets.py",
-    "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook",
+    "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook/test_[!r]*.py "
+    "tests/rulebook/test_re*.py tests/rulebook/test_rule_[fg]*.py tests/rulebook/test_rules.py",
     "rules SD1": f"advisor/rules/sd1/*.py; {FINDINGS} tests/rulebook/test_releases.py "
     "tests/rulebook/test_rule_fixes.py tests/lint/test_fairness.py tests/readers/test_[pu]*.py",
     "rules SD2": f"advisor/rules/sd2/*.py; {FINDINGS}",
@@ -62,7 +63,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "prediction": "advisor/prediction/[!co]*.py advisor/prediction/cell_pairs.py; tests/prediction",
     "readers": "advisor/readers/*.py advisor/readers/forms/*.py advisor/readers/syntax/*.py; "
     "tests/readers/test_*.py tests/readers/results/test_[bcw]*.py tests/lint "
-    f"tests/cli/serve/test_views_by_hand.py {FINDINGS}",
+    "tests/cli/serve/test_views_by_hand.py",
     "results": "advisor/readers/results/**/*.py; tests/readers/results",
     "advice": "advisor/advice/*.py advisor/advice/[!eo]*/*.py advisor/advice/explain/*.py; "
     "tests/advice tests/prediction tests/perf/test_[hms]*.py tests/knowledge/test_heads.py",
