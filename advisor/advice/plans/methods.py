@@ -1,7 +1,6 @@
 """How a model can speculate here, with which draft tokens; whether it keeps the prefix cache."""
 
 import json
-from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +11,8 @@ from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
+from advisor.domain.versions import parse_release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
-from advisor.engines.versions import parts
 from advisor.knowledge import drafters, heads
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
@@ -23,6 +22,7 @@ from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.schedule import replay
 from advisor.prediction.artefact import load
 from advisor.prediction.model import prepare
+from advisor.rules.kit.releases import between
 
 DRAFTER_K = sourced(
     {
@@ -118,17 +118,9 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
 
 def assistant(facts: Facts) -> str | None:
     """The model's own small drafter, where the release takes it for an MTP head."""
-    since, mine = assistant_since(facts.model, facts.engine), facts.engine_version
-    if facts.model is None or since is None:
-        return None
-    older = False  # a release that is none is taken as new
-    if gguf_engine(facts.engine):
-        known = engines.get(facts.engine or "").versions  # oldest first
-        older = mine in known and known.index(mine) < known.index(since)
-    elif mine is not None:
-        with suppress(ValueError):
-            older = parts(mine) < parts(since)
-    return None if older else facts.model.assistant
+    since, mine = assistant_since(facts.model, facts.engine), parse_release(facts.engine_version)
+    older = since is None or between(mine, since, None) is False  # one that is none is taken as new
+    return None if facts.model is None or older else facts.model.assistant
 
 
 def named_assistant(facts: Facts) -> str | None:

@@ -13,17 +13,21 @@ from advisor.rules.registry import get_defect
 
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
+AITER_CARDS = ("gfx942", "gfx950")  # for which its kernels are built; off unless told (SD279)
 # Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
 INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*Instruct")
 
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Environment without which this release does not start (FP8 on a GB10)."""
-    here = facts.engine == "vllm" and facts.device.id == "gb10"
-    if not here or facts.engine_version is None or facts.quant is None or facts.quant.id != "fp8":
+    """What vLLM needs: AITER's kernels asked for, no DeepGEMM where FP8 on a GB10 fails with it."""
+    if facts.engine != "vllm":
         return ()
+    if facts.device.arch in AITER_CARDS:
+        return (("VLLM_ROCM_USE_AITER", "1"),)
     known, release = get_defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
-    return (("VLLM_USE_DEEP_GEMM", "0"),) if between(release, known.since, known.until) else ()
+    fp8 = facts.device.id == "gb10" and facts.quant is not None and facts.quant.id == "fp8"
+    fails = fp8 and between(release, known.since, known.until)
+    return (("VLLM_USE_DEEP_GEMM", "0"),) if fails else ()
 
 
 def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
