@@ -27,6 +27,7 @@ NEAR = sourced(
 NEAR_END = sourced(
     1.42, "ratio", "half a doubling of requests to where CUDA graphs end: one of two", "chosen"
 )
+GRAVE = ("SD268", "SD272", "SD279")  # may not start on the device, or hang or not sample
 ROUNDED = 0.005  # what whole percent hide
 
 
@@ -151,8 +152,8 @@ def objective_words(advice: Advice) -> str:
 
 
 def risks(advice: Advice) -> list[str]:
-    """What could go wrong, the weightiest first: above all, what may not start on the device."""
-    starts = [x for x in advice.findings if x.code in ("SD268", "SD272") and not x.effect]
+    """What could go wrong, the weightiest first: above all, of how the device runs it."""
+    starts = [x for x in advice.findings if x.code in GRAVE and not x.effect]
     flagged = [f"{x.message} [{x.code}]" for x in starts]
     flagged += [r.brief or r.text for r in strongest(advice.reasons) if r.risk]
     end = kernel_words(advice.facts, advice.candidate, advice.request.concurrency)

@@ -13,7 +13,7 @@ from advisor.rules.registry import get_defect
 
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
-AITER_CARDS = ("gfx942", "gfx950")  # for which its kernels are built; off unless told (SD279)
+AITER_CARDS = ("gfx942", "gfx950")  # for which its kernels are built; off by default (SD279)
 # Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
 INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*Instruct")
 

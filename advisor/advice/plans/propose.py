@@ -34,6 +34,7 @@ BESIDE_STAGES: dict[tuple[str, Method], str] = {
     ("sglang", "eagle"): "0.5.21",
 }
 DP_LM_HEAD = ("--enable-dp-lm-head", None)
+RCCL = ("--disable-custom-all-reduce", None)  # AITER's hangs in SGLang's verify (sglang#29313)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 SMALL_GB = sourced(32, "GB", "own choice: a consumer card or a small workstation card", "chosen")
@@ -261,6 +262,10 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     known, named = methods.drafter(facts, method), methods.reference(facts, method)
     caching = base.prefix_caching and methods.cache_beside(facts, method, bool(facts.prefix_share))
     ends = bool(facts.prefix_share) and caching != base.prefix_caching
+    needs = {
+        DP_LM_HEAD: (DP_ATTENTION, None) in base.extra and method in BESIDE_GROUPS,
+        RCCL: base.engine == "sglang" and base.tp > 1 and facts.device.vendor == "amd",
+    }
     plan = base.replace(
         method=method,
         k=k,
@@ -269,10 +274,8 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
         prefix_caching=caching,
         plain_caching=base.prefix_caching if ends else None,
         draft_model=methods.named_assistant(facts) if method == "mtp" else base.draft_model,
-        extra=(*base.extra, *methods.draft_options(facts, method)),
+        extra=(*base.extra, *methods.draft_options(facts, method), *filter(needs.get, needs)),
     )
-    if (DP_ATTENTION, None) in base.extra and method in BESIDE_GROUPS:
-        plan = plan.replace(extra=(*plan.extra, DP_LM_HEAD))
     if known is not None:
         named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})

@@ -159,7 +159,8 @@ def judge(case: Case, row: Mapping[str, Any], held: list[str]) -> Hits:
         for name in (parts(one)[0].lstrip("#^~") for one in held)
         if (flag := case.flag(name.split("*")[0], name.split(".")[0])) is not None
     ]
-    tail = f"{given[0].raw} does nothing" if "severity" in row else "the server refuses to start"
+    idle = given and "severity" in row
+    tail = f"{given[0].raw} does nothing" if idle else "the server refuses to start"
     said = row.get("text") or f"{describe(case, held)}: {row.get('says', tail)}"
     span = f" (release not pinned; applies {' '.join(ends)})" if ends and known is None else ""
     unsure = row.get("unsure", "info" if len(ends) > 1 else "warning")  # of few releases, a note
