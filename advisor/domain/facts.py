@@ -123,7 +123,7 @@ class Drafter(Frozen):
     options: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
     # acceptance that was reported of it: told to the user, not used in the estimate
     reported: str = ""
-    # users saw no gain with it, or none is known to have run it: proposed where its method is asked
+    # users saw no gain with it, or none is known to have run it: proposed where no other is known
     asked_only: bool = False
     sources: tuple[str, ...]
     conflicts: tuple[str, ...] = ()

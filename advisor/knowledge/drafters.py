@@ -55,10 +55,12 @@ def holders(facts: Facts, drafter: Drafter) -> tuple[str, ...] | None:
 
 
 def methods(facts: Facts) -> tuple[Method, ...]:
-    """Methods of the usable drafters; one with which nobody saw a gain only if asked for."""
-    asked = asked_method(facts)
-    found = (d for d in usable(facts) if not d.asked_only or d.method == asked)
-    return tuple(dict.fromkeys(d.method for d in found))
+    """Methods of the usable drafters; one with which nobody saw a gain only if no other is there,
+    or asked for.
+    """
+    asked, found = asked_method(facts), usable(facts)
+    tried = [d for d in found if not d.asked_only or d.method == asked]
+    return tuple(dict.fromkeys(d.method for d in tried or found))
 
 
 def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
@@ -92,13 +94,7 @@ def layers(facts: Facts, plan: Plan) -> int:
 def refusal(facts: Facts, method: str | None = None) -> str | None:
     """Why none of the known drafters (of this method) can be used, in one clause, else None."""
     known = _of_form(facts, method)
-    can = usable(facts, method)
-    if can and method is None and not methods(facts):
-        return (
-            f"users saw no gain with {can[0].repository}: --method {can[0].method} estimates it "
-            "all the same"
-        )
-    if not known or can:
+    if not known or usable(facts, method):
         return None
     engine = facts.engine or ""
     here = [d for d in known if engine in d.engines]

@@ -45,7 +45,8 @@ def verdict(advice: Advice) -> str:
             return _unknown_launch(advice)
         own, asked = methods.methods(advice.facts), advice.request.method
         where = "in this layout" if advice.next_layout else "here"
-        why = "No head or drafter is known here (--method ngram needs none)"
+        lack = "No drafter of it runs" if advice.facts.drafters else "No head or drafter is known"
+        why = f"{lack} here (--method ngram needs none)"
         why = f"Nothing that drafts by --method {asked} is known to run here" if asked else why
         why = f"{METHOD_NAMES[own[0]]} has no path or no room {where}" if own else why
         return f"{why}, so there is no gain to estimate."

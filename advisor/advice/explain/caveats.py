@@ -46,12 +46,16 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
     here = (facts.model.id, facts.quant.id if facts.quant is not None else "", plan.method)
     own = (run for run in facts.own_runs if (run.model, run.quant, run.method) == here)
     apart = plan.method != "mtp" or plan.draft_model not in (None, plan.model)
+    known = drafters.of_plan(facts, plan)
+    doubts = known.conflicts if known is not None and known.asked_only else ()
     if any((run.accepted_length or 0.0) > 1 for run in own) or (
-        apart and not checkpoints.is_own(facts.model)
+        apart and not doubts and not checkpoints.is_own(facts.model)
     ):
         return None
+    if known is not None and doubts:
+        return reason("; ".join(doubts), *known.sources, weight=2.68, brief=doubts[0], risk=True)
     if apart:
-        known, name = drafters.of_plan(facts, plan), facts.model.name or facts.model.id
+        name = facts.model.name or facts.model.id
         target = known.target if known is not None else name
         text = (
             f"{plan.draft_model} is made for {target}: what {plan.model} accepts of it may differ"
