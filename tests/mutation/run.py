@@ -44,7 +44,7 @@ TESTS = {  # room: its modules; the tests that must notice
     "tests/lint/test_fix_writes.py",
     "secrets": "advisor/readers/secrets.py; tests/readers/test_secrets.py",
     "rules kit": "advisor/rules/kit/*.py advisor/rules/[!_]*.py; tests/rulebook/test_[!r]*.py "
-    "tests/rulebook/test_re*.py tests/rulebook/test_rule_[fg]*.py tests/rulebook/test_rules.py",
+    "tests/rulebook/test_re*.py tests/rulebook/test_rule_[fg]*.py",
     "rules SD1": f"advisor/rules/sd1/*.py; {FINDINGS} tests/rulebook/test_releases.py "
     "tests/rulebook/test_rule_fixes.py tests/lint/test_fairness.py tests/readers/test_[pu]*.py",
     "rules SD2": f"advisor/rules/sd2/*.py; {FINDINGS}",
