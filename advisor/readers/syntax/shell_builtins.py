@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.readers.engine_command import Env, EnvItem
+from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal
 from advisor.readers.syntax.scope import Value
 from advisor.readers.syntax.shell_state import ShellState
@@ -67,6 +68,22 @@ def prefix(shell: ShellState, node: Node, env: Env) -> None:
     if target is not None:
         name, value = shell.text(target), shell.value(node.child_by_field_name("value"))
         env[name.text] = EnvItem(value, name.first())
+        command = node.parent or node
+        words = " ".join(
+            shell.text(one).text
+            for one in command.children_by_field_name("argument")
+            if one.type != "raw_string"
+        )
+        if (
+            re.search(rf"\$\{{?{re.escape(name.text)}\b", words)
+            and name.text not in shell.scope.values
+            and ENGINE_TEXT.search(shell.text(command).text)
+        ):
+            shell.reading.slip(
+                f"the shell fills in ${name.text} before '{name.text}=' in front of it counts",
+                node.end_byte, node.end_byte, ";", stops=False,
+                sources=["POSIX.1-2024, Shell Command Language, 2.9.1 (order of expansions)"],
+            )  # fmt: skip
 
 
 def declaration(shell: ShellState, node: Node) -> bool:

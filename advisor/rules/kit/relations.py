@@ -89,10 +89,8 @@ def items(text: str | None) -> list[str]:
 
 def number(text: str) -> float:
     """A number as options give it, such as 8192, 128k or 0.5; nan for a text that is none."""
-    exact, whole = decimal(text), integer(text)
-    return next(
-        (one for one in (whole, exact) if one is not None and exact in (None, one)), math.nan
-    )
+    found = integer(text), decimal(text)
+    return next((one for one in found if one is not None and found[1] in (None, one)), math.nan)
 
 
 def differences(pairs: Iterable[tuple[str, str]]) -> str:
@@ -208,8 +206,7 @@ def keys_of(text: str) -> dict[str, object] | None:
 def read(case: Case, name: str) -> str | None:
     """The same, or the default of what is not given; None where it is not known."""
     if name[0] in DERIVED:
-        listed = read(case, name[1:])
-        return None if listed is None else DERIVED[name[0]](listed)
+        return (listed := read(case, name[1:])) and DERIVED[name[0]](listed)
     text, (head, _, key) = look_up(case, name), name.partition(".")
     if text != "":
         return text
@@ -224,10 +221,11 @@ def measure(case: Case, words: str, pick: Callable[[list[float]], float] = max) 
 
     Not a number where one is not known.
     """
-    lists = ([one] if one[0].isdigit() else items(read(case, one)) for one in words.split("*"))
-    numbers = [[number(text) for text in found] for found in lists]
-    known = all(found and not any(map(math.isnan, found)) for found in numbers)
-    return math.prod(map(pick, numbers)) if known else math.nan
+    numbers = (
+        [*map(number, [one] if one[0].isdigit() else items(read(case, one)))] or [math.nan]
+        for one in words.split("*")
+    )
+    return math.prod(math.nan if any(map(math.isnan, one)) else pick(one) for one in numbers)
 
 
 @cache
@@ -295,8 +293,7 @@ def propose(case: Case, row: Mapping[str, Any], condition: str, given: list[Flag
         usual = own and catalogue(case).default(own[0], catalogued_version(case))
         if len(own) == 1 and (sign == "==" or (sign in "<>" and right in (0, integer(str(usual))))):
             return drop(case, own[0], f"Take {own[0]} away, or change the other.", False)
-        nearest = round(left / right) * right or right if sign == "%" else right
-        whole = nearest - (sign == ">=")
+        whole = (round(left / right) * right or right) if sign == "%" else right - (sign == ">=")
         if "*" not in name or len(own) == 1:
             return put(case, given[0], (own or [name])[0], str(whole), None)
         said = f"Lower one of {name.replace('*', ' and ')}."
