@@ -51,6 +51,8 @@ def p_objective(
         metric = getattr(estimate, f"{name}_ms", None)
         value = seen[name] if seen is not None else getattr(metric, run)
         span = getattr(metric, f"{run}_range", None)
+        if seen is None and metric is not None and not metric.predictable:
+            value = max(value, metric.baseline)  # a gain that is not shown is not counted on
         if limit is None or value is None:
             continue
         sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)

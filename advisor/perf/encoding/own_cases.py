@@ -95,7 +95,8 @@ def as_case(run: OwnRun, facts: Facts, plan: Plan) -> tuple[Facts, Plan, float]:
         stated["request"] = facts.request.replace(
             acceptance=None, acceptance_length=None, acceptance_k=None
         )
-    there = facts.replace(**stated | {"engine": run.engine})
+    # the load of a step follows from the run's own layout, not from the question's
+    there = facts.replace(**stated | {"engine": run.engine, "mean_batch": None})
     ran = _plan(run, facts, plan, there)
     share, step = in_step(there, ran)
     return share, step, busy(there, ran)

@@ -123,9 +123,14 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
 
 
 def token_bytes(shape: LLM, plan: Plan) -> float | None:
-    """Bytes of one token's K and V on all ranks of a replica; None if not known."""
-    token = bytes_per_token(shape, plan.kv_cache_dtype)
-    return None if token is None else token * copies(shape, plan)
+    """Bytes of one token's K and V on all ranks of a replica; None if not known. Every rank has all
+    keys that sparse attention picks by (MiniMax-M3, TP 8: 45.3 kB on each; vllm#51494).
+    """
+    if (token := bytes_per_token(shape, plan.kv_cache_dtype)) is None:
+        return None
+    index = shape.index_bytes_per_token or 0.0
+    ranks = plan.tp // attention_groups(plan) if plan.engine in SERVERS else 1
+    return (token - index) * copies(shape, plan) + index * ranks
 
 
 def windows(shape: LLM, plan: Plan, length: Length) -> Length:

@@ -171,6 +171,17 @@ def test_an_ab_of_several_cards_is_that_of_all_of_them(engine: str, gpus: int) -
     assert span is not None and log(span.p90 / span.p10) < 0.25, "as sure as a measurement"
 
 
+@pytest.mark.parametrize("gpus", [2, 4])
+def test_replicas_of_a_measured_card_add_up(gpus: int) -> None:
+    """As many requests on each of n cards are n times the run; fewer, no more than TPOT allows."""
+    machine = calibrate(request_of("h100", "vllm", (16, 2048, 512)), 1.25, 1.1)
+    for load, least in ((16 * gpus, 0.97), (16, 0.0)):
+        asked = request_of("h100", "vllm", (load, 2048, 512), gpus=gpus, tp=1)
+        answer, measured = answers(asked, machine)[2], machine.runs[0].baseline["output_tok_s"]
+        speed, token = answer.output_tok_s.baseline or 0.0, answer.tpot_ms.baseline or 0.0
+        assert least * gpus * measured <= speed <= min(1.03 * gpus * measured, 1e3 * load / token)
+
+
 OTHERWISE: dict[str, Any] = {"prefix_caching": True, "kv_cache_dtype": "fp8", "max_num_seqs": 48,
                              "pp": 2, "plain_caching": True, "max_num_batched_tokens": 3072,
                              "max_model_len": 65536, "memory_fraction": 0.5, "tp": 2, "dp": 2,
