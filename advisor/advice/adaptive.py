@@ -7,20 +7,24 @@ the rules say that the release does not run it. Not known: the acceptance of sin
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import exp, inf, log
+from math import exp, hypot, inf, log, log2
 
 from advisor.advice import decide
+from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.wording import reason, whole_percent
+from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
 from advisor.domain.records import NamedTuple
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.vllm import ADAPTIVE, verifies_adaptively
 from advisor.perf import memory
+from advisor.perf.encoding import own_cases
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.imputation import impute
 from advisor.perf.load import most_gain
 from advisor.prediction.estimates import Ratio, adaptive_row, ratio_at, times
+from advisor.prediction.own_runs import ALONE_FADE
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 SURE = sourced(
@@ -70,7 +74,8 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     def of_column(column: Sequence[Candidate]) -> float:
         return gain(candidate.estimate for candidate in column)
 
-    best, block = (max(some, key=of_column) for some in (within or free or columns, blocks))
+    won = [column for column in blocks if _gained(views, column[0].plan)]
+    best, block = (max(some, key=of_column) for some in (within or free or columns, won or blocks))
     index = able.index(block[0].plan)
     plan, estimates = views[0].priced[index][0], [view.priced[index][1] for view in views]
     found = tuple(judging(v.facts, plan, e) for v, e in zip(views, estimates, strict=True))
@@ -81,7 +86,7 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     stops = [f for c in found for f in c.findings if f.code == REFUSED and f.severity != "info"]
     limited = bool(within) and not all(map(decide.is_allowed, found))
     forbidden = limited or any(decide.vetoes(candidate.findings) for candidate in found)
-    pays = better >= SURE and not stops and not forbidden
+    pays = (better >= SURE or bool(won)) and not stops and not forbidden
     least = f"it is a candidate from {100 * SURE:.0f} % on"
     priced = f"{whole_percent(exp(more))} beside the best fixed k={best[0].plan.k}"
     text = (
@@ -93,6 +98,14 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     brief = f"verified adaptively {priced}, faster with {100 * better:.0f} %" if pays else ""
     said = reason(text, *adaptive_row()["sources"], weight=WEIGHTS[pays], brief=brief)
     return Trial(() if stops else found, pays, said if free else None)
+
+
+def _gained(views: Sequence[View], plan: Plan) -> bool:
+    """Whether the user's own runs of these cells verified this block adaptively and gained."""
+    of_block = {(x.method, x.k) for x in views[0].facts.own_runs if own_cases.adaptive(x)}
+    block = (plan.method, plan.k)
+    here = (measured_here(v.facts, decide.GOAL_METRICS[v.facts.aim]) for v in views)
+    return block in of_block and all(each.get(block) for each in here)
 
 
 def late_unless(said: Reason | None, best: Candidate | None) -> Reason | None:
@@ -146,11 +159,38 @@ def estimate(
         more, less = (log(getattr(one, name).speedup.p50) for one in (best, own))
         return measure(facts, plan).of_share(min(step * share, 1.0), more - less, most)
 
-    return times(
+    made = times(
         own,
         ratio(speed / own.terms["requests_verify"] / 1e3, "output_tok_s"),
         ratio(1 / (own.tpot_ms.value or inf), "tpot_ms"),
     )
+    for run in filter(own_cases.adaptive, facts.own_runs):
+        ran, asked = ((x.engine, x.method, x.k) for x in (run, plan))
+        gains = {name: (log, sd) for name, log, sd in run.gains}
+        if ran == asked and run.model == facts.llm.id and {"output_tok_s", "tpot"} <= {*gains}:
+            loads = ((run.concurrency, facts.load), (run.input_tokens, facts.ctx_tokens))
+            near = exp(-ALONE_FADE * sum(abs(log2(a / b)) for a, b in loads if a and b))
+            rows = (gains[name] for name in ("output_tok_s", "tpot"))
+            made = times(made, *(Ratio(near * log, near * sd, keep=1 - near) for log, sd in rows))
+    return made
+
+
+def with_fixed(runs: Iterable[OwnRun]) -> tuple[OwnRun, ...]:
+    """The own runs, and those that verified adaptively once more as what a fixed block would have
+    measured there, which is less sure.
+    """
+    every = []
+    for run in runs:
+        every.append(run)
+        if own_cases.adaptive(run):
+            plan = {name: value for name, value in run.plan if name != "extra"}
+            there = ratio_at(run.concurrency / plan.get("dp", 1) * (run.k + 1.0))
+            gains = tuple(
+                (name, log - there.log * (name != "ttft"), hypot(sd, there.sd))
+                for name, log, sd in run.gains
+            )
+            every.append(run.replace(plan=tuple(plan.items()), gains=gains, derived=True))
+    return tuple(every)
 
 
 def of_block(candidates: Sequence[Candidate], best: int | None) -> int | None:

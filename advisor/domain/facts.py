@@ -315,3 +315,4 @@ class OwnRun(Frozen):
     # output_tok_s, tpot (ms) or ttft (ms) without drafts, and the sd of its log (0: not known)
     baseline: tuple[tuple[str, float, float], ...] = ()
     date: str = ""
+    derived: bool = False  # from an adaptive run: what a fixed block would have measured there

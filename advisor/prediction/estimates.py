@@ -165,6 +165,7 @@ class Ratio(NamedTuple):
     log: float
     sd: float
     most: float = inf  # gain that the steps of an answer leave room for
+    keep: float = 1.0  # share of the other's log and width: 0 leaves what was measured
 
     def of_share(self, share: float, more: float, most: float = inf) -> "Ratio":
         """The ratio of a time of which it shortens a share, times a log gain of `more`."""
@@ -207,6 +208,7 @@ def times(estimate: Estimate, ratio: Ratio, tpot: Ratio) -> Estimate:
     tok/s and TPOT; the first token's stays.
     """
     own = log(estimate.output_tok_s.speedup.p90 / estimate.output_tok_s.speedup.p10) / (2 * Z10)
+    own *= ratio.keep
     z = quantile(min(max(estimate.p_gain, 1e-6), 1 - 1e-6)) * own + ratio.log
     return estimate.replace(
         output_tok_s=_scale(estimate.output_tok_s, ratio, "output_tok_s"),
@@ -218,7 +220,7 @@ def times(estimate: Estimate, ratio: Ratio, tpot: Ratio) -> Estimate:
 
 def _scale(metric: MetricEstimate, ratio: Ratio, name: str) -> MetricEstimate:
     span, around = metric.speedup, metric.baseline_range
-    low, middle, high = np.log((span.p10, span.p50, span.p90)) + ratio.log
+    low, middle, high = ratio.keep * np.log((span.p10, span.p50, span.p90)) + ratio.log
     below, above = (hypot(part, Z10 * ratio.sd) for part in (middle - low, high - middle))
     ends = (middle - below, middle, middle + above)
     p10, p50, p90 = map(float, np.fmin(np.exp(ends), ratio.most))

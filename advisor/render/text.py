@@ -176,7 +176,7 @@ def _setting(advice: Advice, ids: bool = False, next_one: bool = True) -> str:
         load = f"{request.concurrency} x {request.ctx_tokens}+{request.output_tokens}"
     told = f"{load}, {facts.workload or request.workload}{goal_note(advice)}"
     second = f"; next layout: {advice.next_layout}" if advice.next_layout and next_one else ""
-    second += f"; with {advice.smaller_cache}" if advice.smaller_cache else ""
+    second += f"; with {advice.quicker}" if advice.quicker else ""
     return f"{count}{hardware}, {model} {quant}, {engine}; {told}{second}"
 
 

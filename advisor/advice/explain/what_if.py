@@ -30,6 +30,7 @@ CACHE_PART = sourced(
     0.3, "part of cache and weights", "that a step reads: half of it gone gives 1.18x", "derived"
 )
 CACHE_GAIN = sourced(1.15, "ratio", "Policy: less is not worth another precision", "chosen")
+FEWER_GAIN = sourced(1.05, "ratio", "Policy: less is not worth an idle card", "chosen")
 
 # questions that lie ever further from the one asked, each with how its condition is said
 Way = Sequence[tuple[str, PlanQuestion]]
@@ -92,24 +93,37 @@ def smaller_cache(facts: Facts, verdict: Verdict) -> str:
     read = (bill.kv_gib or 0.0) * tokens / bill.kv_tokens
     if read < CACHE_PART * (read + bill.weights_gib):
         return ""
+    then, gain = _otherwise(facts, verdict, kv_cache_dtype="8bit")
+    option = f"--kv-cache-dtype {then.kv_cache_dtype}" if then else ""
+    return f"{option}: {whole_percent(gain)}" if gain >= CACHE_GAIN else ""
+
+
+def fewer_gpus(facts: Facts, verdict: Verdict) -> str:
+    """What the answer's run gains with one GPU less, where a model splits badly over so many."""
+    gpus, asked = facts.gpus, facts.question
+    if gpus & (gpus - 1) == 0 or asked.tp or asked.pp or asked.gpus_per_machine:
+        return ""
+    _, gain = _otherwise(facts, verdict, gpus=gpus - 1)
+    return f"--gpus {gpus - 1}: {whole_percent(gain)}" if gain >= FEWER_GAIN else ""
+
+
+def _otherwise(facts: Facts, verdict: Verdict, **changed: object) -> tuple[Plan | None, float]:
+    """The plan where so much of the question is changed, and how many times as fast it runs."""
     try:
-        asked = resolve.bare_facts(facts.question.replace(kv_cache_dtype="8bit"))
+        asked = resolve.bare_facts(facts.question.replace(**changed))
         question = judge.candidate_plans(asked.replace(own_runs=facts.own_runs), judge.weigh)
     except AdvisorError:
-        return ""
+        return None, 0.0
     (later,) = judge.verdicts([question])
     then = later()
     on = verdict.decision == then.decision == "on"
-    gain = _speed(facts, then, on) / _speed(facts, verdict, on)
-    option = f"--kv-cache-dtype {then.candidates[0].plan.kv_cache_dtype}"
-    return f"{option}: {whole_percent(gain)}" if gain >= CACHE_GAIN else ""
+    return then.candidates[0].plan, _speed(asked, then, on) / _speed(facts, verdict, on)
 
 
 def _speed(facts: Facts, verdict: Verdict, on: bool) -> float:
     """Tokens per second of all requests, or of one for its TPOT, with or without speculation."""
-    estimate = (verdict.best_candidate or verdict.candidates[0]).estimate
-    if estimate is None:
-        return math.nan
+    chosen = verdict.best_candidate or verdict.candidates[0]
+    estimate = chosen.estimate or judge.estimate_plans(facts, [chosen.plan])[0]
     if facts.aim == "tpot":
         return 1e3 / ((estimate.tpot_ms.value if on else estimate.tpot_ms.baseline) or math.nan)
     rate = estimate.output_tok_s

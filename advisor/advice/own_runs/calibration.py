@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor import engines
-from advisor.advice import judge
+from advisor.advice import adaptive, judge
 from advisor.advice.own_runs import cells
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_reasons import tokens_per_step
@@ -181,7 +181,7 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
             knowledge.llm_by_name(run.model)
         except UnknownFact as error:
             raise AdvisorError(f"{where}: {error}") from None
-    return machine.own_runs()
+    return adaptive.with_fixed(machine.own_runs())
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:

@@ -21,7 +21,7 @@ def measured_here(facts: Facts, metrics: Sequence[str] = ESTIMATED) -> dict[tupl
     gained: dict[tuple[str, int], bool] = {}
     for run in facts.own_runs:
         gains = [(log, sd) for name, log, sd in run.gains if name in metrics]
-        if gains and _is_here(facts, run):
+        if gains and not run.derived and _is_here(facts, run):
             before = gained.get((run.method, run.k), True)
             gained[run.method, run.k] = before and all(log > Z10 * sd for log, sd in gains)
     return gained
@@ -33,7 +33,9 @@ def unlike(facts: Facts, plan: Plan) -> tuple[str, ...]:
     for name, value in (
         part for run in facts.own_runs if _is_here(facts, run) for part in run.plan
     ):
-        if getattr(plan, name) not in (None, (), value):
+        if name == "extra":
+            words |= {" ".join(filter(None, row)): None for row in value if row not in plan.extra}
+        elif getattr(plan, name) not in (None, (), value):
             shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
             words[f"{name.replace('_', ' ')} {shown}"] = None
     return tuple(words)

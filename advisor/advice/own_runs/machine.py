@@ -18,6 +18,7 @@ from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
+from advisor.engines.vllm import ADAPTIVE
 from advisor.perf.host_memory import MARGIN
 from advisor.perf.sizes.device import GRAPHS_OFF, GRAPHS_OFF_BY_VALUE
 from advisor.perf.sizes.weights import ALL_EXPERTS, EXPERTS_OF, OVERRIDE
@@ -39,7 +40,7 @@ AS_MEASURED = ("model", "quant", "engine", "engine_version", "tp", "concurrency"
 NOT_KEPT = ("engine", "engine_version", "model", "served_model_name", "quantization", "method", "k",
             "reasoning_parser", "tool_call_parser", "host", "port", "env")  # fmt: skip
 PRICED = (*GRAPHS_OFF, *(flag for flag, _ in GRAPHS_OFF_BY_VALUE), "--split-mode", MARGIN, OVERRIDE,
-          ALL_EXPERTS, EXPERTS_OF)  # fmt: skip
+          ALL_EXPERTS, EXPERTS_OF, ADAPTIVE)  # fmt: skip
 MOST = sourced(10**8, "tokens or requests", "own choice: of any limit of a plan", "chosen")
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-20, le=20)]
 Positive = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e9)]

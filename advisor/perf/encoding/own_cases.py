@@ -14,6 +14,7 @@ from advisor import engines
 from advisor.domain.nouns import Facts, OwnRun, Plan
 from advisor.domain.records import NamedTuple
 from advisor.engines.traits import traits
+from advisor.engines.vllm import ADAPTIVE
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays, memory
@@ -50,7 +51,8 @@ class RunCases(NamedTuple):
 
 def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
     """The own runs of the facts as each case sees them; None where there are none."""
-    runs = cases[0][0].own_runs
+    # what was verified adaptively stands beside as a fixed block (advice/adaptive.py)
+    runs = tuple(run for run in cases[0][0].own_runs if not adaptive(run))
     if not runs:
         return None
     seen: dict[Hashable, int] = {}
@@ -62,6 +64,11 @@ def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
     stated = points.replace(given_length=np.resize(lengths, len(points)))
     shared = np.array([batches for *_, batches in steps]).reshape(len(first), len(runs))
     return RunCases(runs, arrays.concat([points, stated]), shared, context)
+
+
+def adaptive(run: OwnRun) -> bool:
+    """Whether the engine chose by itself how many drafts of a block it verified."""
+    return (ADAPTIVE, "true") in dict(run.plan).get("extra", ())
 
 
 def _context(facts: Facts, plan: Plan) -> Hashable:
