@@ -29,10 +29,7 @@ Made = TypeVar("Made")
 Others = TypeVarTuple("Others")
 
 MAX_K = sourced(
-    8,
-    "draft positions",
-    "positions in acceptance arrays; beyond them the last one repeats",
-    "chosen",
+    8, "draft positions", "positions in acceptance arrays; beyond, the last one repeats", "chosen"
 )
 
 # Vocabularies: a code is the index; 0 is "unknown" (methods: 0 is "none").

@@ -49,10 +49,7 @@ LOOKUPS_FOUND = sourced(
     "derived",
 )
 DRAFT_HELD = sourced(
-    0.7,
-    "share",
-    "accepted of a lookup's draft, where one is made: 0.61 to 0.74 in own runs",
-    "derived",
+    0.7, "share", "accepted of a lookup's draft that is made: 0.61 to 0.74 in own runs", "derived"
 )
 MOST_EXPERTS = sourced(
     0.95, "share", "own choice: an MTP layer has weights beside its experts", "chosen"

@@ -23,18 +23,12 @@ BATCH = sourced(
     512, "tokens", "llama.cpp common.h, n_ubatch: prompt tokens computed at once (b11312)", "read"
 )
 COPIED_FROM = sourced(
-    32,
-    "tokens of a step",
-    "llama.cpp ggml-cuda.cu: op_offload_min_batch_size, GGML_OP_OFFLOAD_MIN_BATCH unset (b11312)",
-    "read",
+    32, "tokens of a step", "llama.cpp ggml-cuda.cu: op_offload_min_batch_size (b11312)", "read"
 )
 
 MARGIN = "--fit-target"  # MiB by device
 FIT_MARGIN_GIB = sourced(
-    1.0,
-    "GiB a device",
-    "llama.cpp common/common.h: fit_params_target, what --fit leaves free unless set (b11312)",
-    "read",
+    1.0, "GiB a device", "llama.cpp common.h: fit_params_target, what --fit leaves free", "read"
 )
 
 

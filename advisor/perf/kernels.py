@@ -67,10 +67,7 @@ TUNED: dict[str, tuple[float, tuple[float, ...]]] = sourced(
     "read",
 )
 _MATRIX_CORES = sourced(
-    100e12,
-    "FLOP/s, bf16",
-    "Published bf16 rates of gfx9: MI210 and later above, older below",
-    "derived",
+    100e12, "FLOP/s, bf16", "Published rates of gfx9: MI210 and later above, older below", "derived"
 )
 
 

@@ -53,7 +53,7 @@ _BY_TENSOR = sourced(
 _TCP = sourced(
     200e-6,
     "s",
-    "An all-reduce of a few bytes over Ethernet without RDMA: beyond twice what RoCE takes at most",
+    "An all-reduce of a few bytes over Ethernet: beyond twice the most of RoCE",
     "assumed",
 )
 _LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])

@@ -27,14 +27,11 @@ SLOTS_HOLD = sourced(1e9, "requests", "Larger than any option: stands for no lim
 PAGE_TOKENS, HYBRID_PAGE_TOKENS = sourced(
     (16.0, 1056.0),
     "tokens",
-    "Prefix-cache granularity, and one Mamba page of hybrid models (vLLM log, H200)",
+    "of a prefix cache; a Mamba page of hybrids (vLLM log, H200)",
     "measured",
 )
 PREFIX_DROP_FIXED = sourced(
-    3300.0,
-    "release as 100 x major and minor",
-    "vllm #38182: 0.33 keeps the last block under MTP",
-    "read",
+    3300.0, "release as 100 x major and minor", "vllm #38182: 0.33 keeps the last under MTP", "read"
 )
 ACCEPT_SPREAD = sourced(
     0.05, "share", "Spread of tokens per step between requests, beyond chance", "assumed"
@@ -42,7 +39,7 @@ ACCEPT_SPREAD = sourced(
 LEAST_FREE = sourced(
     0.05,
     "share of the weights",
-    "own choice: with less beside the weights a row's memory is not what is stated",
+    "own choice: with less a row's memory is not what is stated",
     "chosen",
 )
 LEAST_LEFT = sourced(

@@ -29,16 +29,10 @@ from advisor.perf.sizes.weights import (
 
 SERVERS = pools.SERVERS
 VISION_GIB = sourced(
-    0.84,
-    "GiB",
-    "weights in the log of the GB10 (checkpoint with its vision tower) less the H200's (text only)",
-    "derived",
+    0.84, "GiB", "weights in the log of a GB10 (with vision) less an H200's (text only)", "derived"
 )
 LAST_LEGACY_REPORT = sourced(
-    (0, 19),
-    "release",
-    "vLLM: up to it the log's KV tokens are blocks / groups * block size",
-    "read",
+    (0, 19), "release", "vLLM: up to it the log's tokens are blocks / groups * block size", "read"
 )
 SGLANG_STATE_SHARE = sourced(
     0.9 / 1.9, "share of the pool", "SGLang --mamba-full-memory-ratio, 0.9 unless set", "read"

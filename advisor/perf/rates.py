@@ -13,10 +13,7 @@ from advisor.perf.constants import MOST_SHARE, ByPath, Constants
 
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
 _TILED_SHARE = sourced(
-    0.6,
-    "share of the fp32 rate",
-    "5.6 of 13.6 TFLOP/s (M2 Max, MTPLX), 7.0 of 7.5 (M4 Pro)",
-    "derived",
+    0.6, "share of the fp32 rate", "5.6 of 13.6 TFLOP/s (M2 Max), 7.0 of 7.5 (M4 Pro)", "derived"
 )
 _WGMMA = ("sm_90", "sm_100")
 SERVER_PATHS = ("vllm-cuda", "sglang-cuda")
@@ -25,17 +22,14 @@ SERVER_PATHS = ("vllm-cuda", "sglang-cuda")
 # 2 is taken. CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it
 # is twice as large.
 _INT_LANES = sourced(
-    {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0},
-    "ratio",
-    "NVIDIA and AMD instruction throughput tables, see above",
-    "derived",
+    {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0}, "ratio", "instruction throughput tables", "derived"
 )
 # Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a
 # table look-up more.
 _UNPACK = sourced(
     {"gguf-legacy": 1.4, "gguf-i": 0.85},
     "ratio",
-    "Unpacking steps of the formats in llama.cpp, see above",
+    "Unpacking steps in llama.cpp, see above",
     "assumed",
 )
 _LANES = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])

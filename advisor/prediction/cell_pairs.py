@@ -38,7 +38,7 @@ FADE = sourced(
 FADE_SIGN = sourced(
     1.0,
     "exponent",
-    "RTX 5090, Qwen3.8-27B, 8 requests: decode speed 1.27x, output tok/s 0.71x (f68893312211)",
+    "RTX 5090, Qwen3.8-27B: decode 1.27x, output tok/s 0.71x (f68893312211)",
     "assumed",
 )
 MEASURES = ("streams", "context", "log_k", "workload", "metric")

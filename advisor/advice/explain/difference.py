@@ -25,7 +25,7 @@ PRINTED = {
 FAR = sourced(
     log(1.05),
     "log ratio",
-    "from it on a measured run near the question is said to differ from what is expected",
+    "from it on a run near the question differs from what is expected",
     "chosen",
 )
 OTHER_K_FAR = sourced(log(1.1), "log ratio", "the same of a run at another k", "chosen")

@@ -18,10 +18,7 @@ AXIS = "concurrency"
 KRange = tuple[int, int, int]  # batch size from, to, k
 NOTHING = log(1e-6)
 LEAST_GAIN = sourced(
-    0.05,
-    "log gain",
-    "what a change of k must promise at its batch size; else one k is simpler",
-    "chosen",
+    0.05, "log gain", "what a change of k must promise at a batch; else one k is simpler", "chosen"
 )
 MOST_LOSS = sourced(0.01, "log gain", "at no load may the ranges lose more against one k", "chosen")
 LEAST_LOSS = sourced(0.005, "log ratio", "own choice: a loss that is said", "chosen")

@@ -22,7 +22,7 @@ FULL = sourced(
 LOW_RATE = sourced(
     0.35,
     "share of drafted tokens accepted",
-    "below it drafts rarely pay, if nothing else is known",
+    "below it drafts rarely pay, all else unknown",
     "assumed",
 )
 

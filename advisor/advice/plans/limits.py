@@ -31,10 +31,7 @@ from advisor.rules.kit.releases import between, build_order
 from advisor.rules.registry import get_defect
 
 FOUR_BITS = sourced(
-    4.0,
-    "bits a weight",
-    "below, quality falls faster than memory is won: not chosen for the sake of more slots",
-    "chosen",
+    4.0, "bits a weight", "below, quality falls faster than memory is won", "chosen"
 )
 FEW = sourced(
     16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
@@ -55,7 +52,7 @@ DISPLAY_SHARE = sourced(
 LENGTHS = sourced(
     (131_072, 65_536, 32_768, 16_384, 8_192),
     "tokens",
-    "context lengths that published launches use, the longest first",
+    "as published launches use, the longest first",
     "chosen",
 )
 SMALL_GB = sourced(

@@ -78,7 +78,7 @@ boolean = CellReading("on or off", _read_boolean)
 _FIRST_RELEASES, _LATER_RELEASES = sourced(
     (10560.0, 10850.0),
     "llama.cpp build",
-    "Builds from which the 0.1, 0.2 and the later tagged releases were cut",
+    "Builds of the 0.1, 0.2 and later tagged releases",
     "assumed",
 )
 
@@ -177,10 +177,7 @@ READ = (
 _BACKENDS = ("vulkan", "rocm", "hip")
 
 _SAME = sourced(
-    0.03,
-    "share",
-    "Gap up to which output tok/s is streams x request tok/s: replicates' spread",
-    "measured",
+    0.03, "share", "Gap up to which output tok/s is streams x request tok/s: replicates", "measured"
 )
 
 _NO_PREFILL = ("pd disaggregation", "disaggregated prefill")

@@ -26,17 +26,14 @@ USABLE_DISCRETE = sourced(
 USABLE_REPORTED = sourced(
     0.99,
     "share of what the driver reports",
-    "nvidia-smi against CUDA: H100 81,559 MiB and 79.1 GiB, L40S 46,068 MiB and 44.4 GiB",
+    "nvidia-smi, CUDA: H100 81,559 MiB, 79.1 GiB",
     "derived",
 )
 USABLE_UNIFIED = sourced(
     0.935, "GiB per advertised GB", 'GB10: "128 GB" is 119.7 GiB to CUDA', "read"
 )
 USABLE_APPLE = sourced(
-    0.75,
-    "share of the memory",
-    "Metal's recommendedMaxWorkingSetSize, no iogpu.wired_limit_mb",
-    "read",
+    0.75, "share of the memory", "Metal's recommendedMaxWorkingSetSize, nothing set", "read"
 )
 SYSTEM_GIB = sourced(
     8.0,
@@ -64,7 +61,7 @@ GRAPHS_PER_DRAFT_GIB = sourced(
 ACTIVATION_BYTES = sourced(
     48,
     "bytes per prompt token of a step and hidden unit",
-    "start-up log of vLLM on an H200, profile run of 8192 tokens",
+    "log of vLLM on an H200, 8192 tokens",
     "derived",
 )
 LLAMA_COMPUTE_GIB = sourced(
@@ -119,10 +116,7 @@ BILL_ERROR_GIB = sourced(
     "measured",
 )
 OVERFLOW_GIB = sourced(
-    6.2,
-    "GiB",
-    "billed too large by it, a launch lost (corral9070xt, 131,072 tokens, 16 GB)",
-    "measured",
+    6.2, "GiB", "billed too large by it, a launch lost (corral9070xt, 131,072 tokens)", "measured"
 )
 
 

@@ -26,10 +26,7 @@ GRAPH_PAGES_UNTIL = sourced(
 PAGE_ALIGN = sourced(16, "tokens", "vLLM: attention block sizes are multiples of 16 tokens", "read")
 
 CONV_STATE_BYTES = sourced(
-    16_384.0,
-    "bytes",
-    "A step of one GDN layer: 8192 convolution channels (Qwen3.6 config.json)",
-    "derived",
+    16_384.0, "bytes", "A step of a GDN layer: 8192 convolution channels (config.json)", "derived"
 )
 CONV_TOKENS = sourced(
     3, "tokens", "config.json of Qwen3.5: linear_conv_kernel_dim 4, less the token itself", "read"
@@ -84,7 +81,7 @@ LINKS = ("roce", "ethernet")  # between machines
 LATENT = sourced(
     (576, 320, 512),
     "elements",
-    "config.json: DeepSeek-V3, GLM-5.2, Kimi K2; Mistral Small 4; GLM-5.3",
+    "config.json: DeepSeek-V3, GLM-5.2; Mistral Small 4; GLM-5.3",
     "read",
 )
 

@@ -34,14 +34,11 @@ FIXED_MIB, TOKEN_MIB, LEAST_TOKENS, RANK_MIB, GRAPH_MIB, PREFILL_GRAPH_MIB, MLA_
 LARGE_GIB, LEAST_MIB = sourced(
     (60.0, 10_240.0),
     "GiB, MiB",
-    "sglang 0.5.23 memory_hook.py: above so large a card so much is the least reserve",
+    "sglang 0.5.23 memory_hook.py: from such a card on the least",
     "read",
 )
 CAPPED_SINCE = sourced(
-    (0, 5, 23),
-    "release",
-    "sglang 0.5.23 memory_hook.py: max_bs at most max_running_requests",
-    "read",
+    (0, 5, 23), "release", "sglang 0.5.23 memory_hook.py: max_bs is max_running_requests", "read"
 )
 VISION = sourced(
     0.9097,
