@@ -74,7 +74,7 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     def of_column(column: Sequence[Candidate]) -> float:
         return gain(candidate.estimate for candidate in column)
 
-    won = [column for column in blocks if _gained(views, column[0].plan)]
+    won = [column for column in blocks if _is_proven(views, column[0].plan)]
     best, block = (max(some, key=of_column) for some in (within or free or columns, won or blocks))
     index = able.index(block[0].plan)
     plan, estimates = views[0].priced[index][0], [view.priced[index][1] for view in views]
@@ -100,7 +100,7 @@ def trial(views: Sequence[View], judging: Judge) -> Trial:
     return Trial(() if stops else found, pays, said if free else None)
 
 
-def _gained(views: Sequence[View], plan: Plan) -> bool:
+def _is_proven(views: Sequence[View], plan: Plan) -> bool:
     """Whether the user's own runs of these cells verified this block adaptively and gained."""
     of_block = {(x.method, x.k) for x in views[0].facts.own_runs if own_cases.adaptive(x)}
     block = (plan.method, plan.k)
@@ -175,7 +175,7 @@ def estimate(
     return made
 
 
-def with_fixed(runs: Iterable[OwnRun]) -> tuple[OwnRun, ...]:
+def add_fixed_blocks(runs: Iterable[OwnRun]) -> tuple[OwnRun, ...]:
     """The own runs, and those that verified adaptively once more as what a fixed block would have
     measured there, which is less sure.
     """

@@ -181,7 +181,7 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
             knowledge.llm_by_name(run.model)
         except UnknownFact as error:
             raise AdvisorError(f"{where}: {error}") from None
-    return adaptive.with_fixed(machine.own_runs())
+    return adaptive.add_fixed_blocks(machine.own_runs())
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from advisor import engines, readers
+from advisor.advice.adaptive import with_adaptive
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Point
 from advisor.advice.judge import estimate_plans
@@ -26,6 +27,7 @@ from advisor.advice.resolve import facts_for_request
 from advisor.cli.app import cli
 from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import AdvisorError, Facts, Plan, Request
+from advisor.engines.vllm import verifies_adaptively
 from advisor.perf.encoding.own_cases import as_case
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
@@ -180,6 +182,23 @@ def test_replicas_of_a_measured_card_add_up(gpus: int) -> None:
         answer, measured = answers(asked, machine)[2], machine.runs[0].baseline["output_tok_s"]
         speed, token = answer.output_tok_s.baseline or 0.0, answer.tpot_ms.baseline or 0.0
         assert least * gpus * measured <= speed <= min(1.03 * gpus * measured, 1e3 * load / token)
+
+
+@pytest.mark.parametrize("gain", [0.9, 1.25])
+def test_adaptive_verification_comes_back_as_it_was_measured(gain: float) -> None:
+    fields = {"model": "gpt-oss-120b", "method": "eagle3", "engine_version": "0.32.0"}
+    asked = request_of("b200", "vllm", (64, 2000, 600), output_spread=0.5, **fields)
+    plan = with_adaptive(own_launch(asked).replace(k=5))
+    point, named = answers(asked)[2], {"model": "gpt-oss-120b"}
+    drafts = {"method": "eagle3", "k": 5}
+    off = [one.model_copy(update=named) for one in arm(asked, point, 0.9)]
+    on = [one.model_copy(update=named | drafts) for one in arm(asked, point, 0.9, gain)]
+    stated = {"hardware": "b200"} | named | drafts
+    advice = recommend(asked, machine=add_runs("own", off, on, [], stated, plan).machine)
+    if gain > 1:
+        assert advice.candidate is not None and verifies_adaptively(advice.candidate)
+        assert advice.estimate.output_tok_s.speedup.p50 == pytest.approx(gain, rel=0.03)
+    assert advice.decision == "on" if gain > 1 else advice.decision != "on"
 
 
 OTHERWISE: dict[str, Any] = {"prefix_caching": True, "kv_cache_dtype": "fp8", "max_num_seqs": 48,
