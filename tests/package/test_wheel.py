@@ -79,8 +79,7 @@ def test_the_data_travels_inside_the_package(wheel: Path) -> None:
         names = packed.namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"advisor"}
-    assert "advisor/_data.zip" in names
-    assert "advisor/py.typed" in names
+    assert {"advisor/_data.zip", "advisor/py.typed"} <= {*names}
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

@@ -101,11 +101,9 @@ def test_shortfall_says_by_how_much_and_what_fits() -> None:
 
 
 def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
-    """MLA's latent vector is on every rank; two KV heads on four ranks are kept twice. MiniMax-M3:
-    one of four heads in 60 layers, all index keys in 57 (a log of vLLM; vllm#51494).
-    """
-    indexed = facts("b200", "nvfp4", "minimax-m3", gpus=8).shape
-    each = 60 * 2 * 128 * 2 + 57 * 128 * 2
+    """MLA's latent vector is on every rank; two KV heads on four ranks are kept twice."""
+    indexed = facts("b200", "nvfp4", "minimax-m3", gpus=8).shape  # vllm#51494 has a log
+    each = 60 * 2 * 128 * 2 + 57 * 128 * 2  # one of four heads in 60 layers, all index keys in 57
     assert [kv_sizes.token_bytes(indexed, plan(tp=tp)) for tp in (4, 8)] == [4 * each, 8 * each]
     mla, hybrid = facts("h200", "fp8", "deepseek-r1", gpus=8), facts("h200", "fp8")
     assert [kv_sizes.copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
