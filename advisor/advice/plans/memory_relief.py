@@ -25,9 +25,10 @@ SAME_STEP = sourced(
 CONTEXT_STEPS = sourced(
     (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024),
     "tokens",
-    "context lengths that are tried where memory is short, halved each time",
+    "halved each time",
     "chosen",
 )
+HIGH_SHARE = sourced((0.95, 0.85), "share", "own choice: of a card, of unified memory", "chosen")
 
 
 def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
@@ -87,7 +88,11 @@ def _fewer_tokens(facts: Facts, plain: Plan) -> Iterator[str]:
 
 
 def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
-    """Quantisations or GPUs with which the plain plan fits, best quality first."""
+    """A share, quantisations or GPUs with which the plain plan fits, best quality first."""
+    high = plain.replace(memory_fraction=HIGH_SHARE[bool(facts.device.unified_memory)])
+    set_here = plain.engine in memory.SERVERS and facts.question.memory_fraction is None
+    if set_here and memory.bill(facts, high).fits:
+        yield f"--gpu-memory-utilization {high.memory_fraction}"
     if (quant := largest_quant(facts, plain)) is not None:
         yield f"--quant {quant.id}"
     elif plain.engine in memory.SERVERS:
