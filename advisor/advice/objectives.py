@@ -51,7 +51,7 @@ def p_objective(
         metric = getattr(estimate, f"{name}_ms", None)
         value = seen[name] if seen is not None else getattr(metric, run)
         span = getattr(metric, f"{run}_range", None)
-        if seen is None and metric is not None and not metric.predictable:
+        if seen is None and value is not None and metric is not None and not metric.predictable:
             value = max(value, metric.baseline)  # a gain that is not shown is not counted on
         if limit is None or value is None:
             continue

@@ -28,7 +28,7 @@ CONTEXT_STEPS = sourced(
     "halved each time",
     "chosen",
 )
-HIGH_SHARE = sourced((0.95, 0.85), "share", "own choice: of a card, of unified memory", "chosen")
+HIGH_SHARE = sourced((0.9, 0.85), "share", "own choice: of a card, of unified memory", "chosen")
 
 
 def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
