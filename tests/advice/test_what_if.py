@@ -108,8 +108,8 @@ def test_what_is_offered_is_for_the_hardware(asked: str, word: str, offered: boo
 def test_a_smaller_cache_is_named_where_reading_it_is_most_of_a_step() -> None:
     """By hand: 60 x 9,192 tokens x 131 kB are 72 GB of the 81 of a step; half leave 45: 1.8x."""
     asked = {"hardware": "gb10", "model": "llama-3.1-8b", "ctx_tokens": 8192, "output_tokens": 2000}
-    option, gain = recommend(**asked, concurrency=60).smaller_cache.removesuffix(" %").split(": +")
+    option, gain = recommend(**asked, concurrency=60).quicker.removesuffix(" %").split(": +")
     assert option == "--kv-cache-dtype fp8" and 1.65 < 1 + int(gain) / 100 < 1.85
     given, only_so = recommend(**asked, kv_cache_dtype="fp8"), recommend(**asked, concurrency=61)
-    assert {one.smaller_cache for one in (given, only_so, recommend(hardware="gb10"))} == {""}
+    assert {one.quicker for one in (given, only_so, recommend(hardware="gb10"))} == {""}
     assert only_so.plan.kv_cache_dtype == "fp8"

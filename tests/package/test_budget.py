@@ -17,7 +17,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "knowledge, lint, domain": (5740, 3850), "lab": (3990, 2600), "other": (120, 70),
     "perf": (5820, 3170), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
     "readers/results": (2690, 1600), "render": (4950, 2790), "rules": (8850, 4600),
-    "tests": (36000, 20350),
+    "tests": (36000, 20360),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,

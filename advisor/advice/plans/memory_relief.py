@@ -90,8 +90,8 @@ def _fewer_tokens(facts: Facts, plain: Plan) -> Iterator[str]:
 def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
     """A share, quantisations or GPUs with which the plain plan fits, best quality first."""
     high = plain.replace(memory_fraction=HIGH_SHARE[bool(facts.device.unified_memory)])
-    set_here = plain.engine in memory.SERVERS and facts.question.memory_fraction is None
-    if set_here and memory.bill(facts, high).fits:
+    unset = plain.engine == "vllm" and facts.question.memory_fraction is None  # all is in its share
+    if unset and memory.bill(facts, high).fits:
         yield f"--gpu-memory-utilization {high.memory_fraction}"
     if (quant := largest_quant(facts, plain)) is not None:
         yield f"--quant {quant.id}"
