@@ -77,10 +77,7 @@ OVERLAP = sourced(
     "measured",
 )
 _STAGE_LOSS = sourced(
-    1.2,
-    "ratio, for twice the stages",
-    "TP 8 beside TP 4 x PP 2, GLM-4.7, eight RTX PRO 6000, seven loads (magik6k, 2026-01-29)",
-    "derived",
+    1.2, "ratio, for twice the stages", "GLM-4.7, RTX PRO 6000, seven loads (magik6k)", "derived"
 )
 LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is listed", "chosen")
 

@@ -30,7 +30,7 @@ NEAR = sourced(0.3, "correlation", "From here on an A/B run is evidence for anot
 FADE = sourced(
     np.array([0.25, 0.2, 0.25, 0.15, 0.1]),
     "exponent",
-    "A slower fade over k (0.08) moves the regret of k by 0.04 points (notes.md)",
+    "a slower fade over k moves little (notes.md)",
     "assumed",
 )
 # The same for their side of 1 between two metrics: a decode speed that gains says little of a whole

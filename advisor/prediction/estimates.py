@@ -150,7 +150,7 @@ def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
 OVERHEAD = sourced(
     (-0.06, 0.15),
     "log ratio, and its sd",
-    "before any run: the middle of 4 to 32 requests in vllm#52362, where all drafts are verified",
+    "the middle of 4 to 32 requests in vllm#52362",
     "derived",
 )
 OWNER_SD = sourced(
