@@ -11,7 +11,6 @@ from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
-from advisor.domain.versions import parse_release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.knowledge import drafters, heads
 from advisor.knowledge.drafters import asked_method
@@ -22,7 +21,7 @@ from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.schedule import replay
 from advisor.prediction.artefact import load
 from advisor.prediction.model import prepare
-from advisor.rules.kit.releases import between
+from advisor.rules.kit.releases import asked_release, between
 
 DRAFTER_K = sourced(
     {
@@ -118,7 +117,7 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
 
 def assistant(facts: Facts) -> str | None:
     """The model's own small drafter, where the release takes it for an MTP head."""
-    since, mine = assistant_since(facts.model, facts.engine), parse_release(facts.engine_version)
+    since, mine = assistant_since(facts.model, facts.engine), asked_release(facts)
     older = since is None or between(mine, since, None) is False  # one that is none is taken as new
     return None if facts.model is None or older else facts.model.assistant
 
