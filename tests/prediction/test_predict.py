@@ -93,7 +93,7 @@ ODD = (
     "engine=custom", "engine=llama.cpp", "prefix_caching=on", "prefix_caching=false", "k=?",
     "k=2.0", "concurrency=unknown", "input_tokens=1e12", "spec_method=dspark", "spec_method=ngram",
     "n_requests=64 output_spread=0.5 max_num_batched_tokens=4096 max_num_seqs=8 prefix_share=0.5 "
-    "thinking=true",
+    "thinking=true", "spec_method=dflash2", "spec_method=suffix",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.domain.nouns import METHODS
+from advisor.domain.nouns import FORMS, METHODS
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.knowledge.imputed import table
@@ -57,13 +57,13 @@ ENGINE_ALIASES = _by_spelling(
         "vllm": "vllm-ascend",
     }
 )
-METHOD_ALIASES = _by_spelling(
+METHOD_ALIASES = FORMS | _by_spelling(
     {
         "mtp": "nextn qwen3_next_mtp qwen3_5_mtp draft-mtp deepseek_mtp",
         "draft_model": "draft draft-model draft_simple standalone",
         "eagle3": "eagle-3",
         "eagle": "eagle-1 eagle2 eagle-2",
-        "ngram": "n-gram lookup prompt-lookup ngram-mod ngram-cache suffix",
+        "ngram": "n-gram lookup prompt-lookup ngram-mod ngram-cache",
         "none": "off baseline",
         "dflash": "draft-dflash",
     }
@@ -216,7 +216,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
             nameless = ~known_model & np.isnan(stated)
     for field, cells, read_word, words in (
         ("speedup_metric", metric, _metric, P.METRICS[1:]),
-        ("spec_method", method, method_word, tuple(P.METHOD_CODE)),
+        ("spec_method", method, method_word, (*P.METHOD_CODE, *FORMS)),
     ):
         _first(
             named,
