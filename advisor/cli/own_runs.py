@@ -19,6 +19,7 @@ from advisor.cli.options import QUESTION, click_options, setting_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option, metrics_option
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.bench_plan import with_plan
 from advisor.readers import server as client
 from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
@@ -92,7 +93,7 @@ def ab(
     if not right:
         left, by_k = arms.both_in_one(left)
         right = _one_length(by_k, asked["k"])
-    plan = settings.plan_of_launch(launch) if launch else None
+    plan, asked = settings.plan_of_launch(launch) if launch else None, with_plan(asked, launch)
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
     text = text_of_runs.ab_text(report, page_width())
     write(text_of(text_of_runs.ab_json(report)) if form == "json" else text)
@@ -157,7 +158,7 @@ def calibrate(
     """
     machines.path_of(name)  # before files are read
     off, on, counters = _arms(files, more_off, more_on)
-    plan = settings.plan_of_launch(launch) if launch else None
+    plan, asked = settings.plan_of_launch(launch) if launch else None, with_plan(asked, launch)
     lengths: dict[int | None, list[BenchmarkRun]] = {None: on}
     if not on and any(run.speculates for run in off) and not all(run.speculates for run in off):
         off, found = arms.both_in_one(off)

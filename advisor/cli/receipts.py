@@ -50,9 +50,7 @@ def receipt(
     more: dict[str, Any] = {}
     if off.is_dir():
         left, right = (read_all(sorted(off.glob(f"{arm}-seed*.json*"))) for arm in ("off", "on"))
-        stated = {key: value for key, value in asked.items() if value is not None}
-        if (off / plans.PLAN).is_file():
-            asked = {**asked, **plans.options_of(plans.read(off)), **stated}
+        asked = plans.with_plan(asked, off)
         more["quality"] = quality.of_folder(off)
         seen = {arm: power_in(off / f"power-{arm}.csv") for arm in ("off", "on")}
         more["power"] = {arm: power for arm, power in seen.items() if power}
@@ -61,7 +59,7 @@ def receipt(
     else:
         left, right = read_all((off, *more_off)), read_all((*([on] if on else []), *more_on))
     plan = settings.plan_of_launch(launch) if launch else None
-    _write(receipts.make(left, right, asked, plan, **more), out)
+    _write(receipts.make(left, right, plans.with_plan(asked, launch), plan, **more), out)
 
 
 @click.command(context_settings=HELP)

@@ -162,9 +162,15 @@ def results(plan: BenchPlan, folder: Path, arm: str) -> list[Path]:
 
 def options_of(plan: BenchPlan) -> dict[str, Any]:
     """What the plan says of its runs, as the options of `advisor ab`."""
-    stated = {"hardware": plan.hardware, "model": plan.model, "quant": plan.quant}
-    known = {name: value for name, value in stated.items() if value != "unknown"}
-    return known | {"k": plan.arms[-1].k or None}
+    return {"k": plan.arms[-1].k or None} | {
+        key: x for key in ("hardware", "model", "quant") if (x := getattr(plan, key)) != "unknown"
+    }
+
+
+def with_plan(asked: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+    """The options; where one is left out, what the plan of a folder says, if it holds one."""
+    planned = options_of(read(folder)) if folder and (folder / PLAN).is_file() else {}
+    return {**asked, **{key: x for key, x in planned.items() if asked.get(key) is None}}
 
 
 def passage(words: int, dice: random.Random) -> str:

@@ -24,10 +24,9 @@ def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
         return ()
     if facts.device.arch in AITER_CARDS:
         return (("VLLM_ROCM_USE_AITER", "1"),)
-    known, release = get_defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
+    known, at = get_defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
     fp8 = facts.device.id == "gb10" and facts.quant is not None and facts.quant.id == "fp8"
-    fails = fp8 and between(release, known.since, known.until)
-    return (("VLLM_USE_DEEP_GEMM", "0"),) if fails else ()
+    return (("VLLM_USE_DEEP_GEMM", "0"),) if fp8 and between(at, known.since, known.until) else ()
 
 
 def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
