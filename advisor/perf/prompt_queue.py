@@ -26,11 +26,7 @@ SPREAD = sourced(
 )
 ROUNDS = sourced(8, "iterations", "own choice, of Schweitzer's approximation", "chosen")
 EQUAL_PROMPTS = sourced(
-    0.01,
-    "share of a prompt",
-    "own choice: how far what fits beside other requests' decodes varies where all prompts are "
-    "equal",
-    "chosen",
+    0.01, "share of a prompt", "own choice: how far what fits beside decodes varies", "chosen"
 )
 COUNTED = sourced(
     6, "prompts", "own choice: up to here each number that can meet is priced", "chosen"
