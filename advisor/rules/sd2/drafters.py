@@ -66,10 +66,11 @@ def sglang_drafter_missing(case: Case) -> Hits:
     if any(case.plan.model in d.inside for d in own):
         return
     named = next((d.repository for d in own if not d.inside), "with its name")
+    inside = case.plan.method == "dspark" and case.facts.model is None  # a checkpoint may bundle it
     yield Hit(
         f"{case.plan.method} drafts with a checkpoint of its own, and none is named",
         flag=case.spec_flag(),
-        severity="warning" if case.unread() else None,
+        severity="warning" if case.unread() or inside else None,
         fix=AddedOption(text=f"Add --speculative-draft-model-path {named}."),
     )
 
