@@ -11,7 +11,7 @@ from advisor import engines
 from advisor.advice import adaptive, decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import Beside
-from advisor.advice.explain.what_if import fewer_gpus, smaller_cache, would_change
+from advisor.advice.explain.what_if import quicker, smaller_cache, would_change
 from advisor.advice.plans import limits, offload, placement, topology
 from advisor.advice.plans.placement import is_priced
 from advisor.advice.resolve import facts_for_request
@@ -202,7 +202,7 @@ def advise(
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
         next_layout=placement.runner_up(layouts),
-        quicker=cache or (fewer_gpus(facts, block) if what_if else ""),
+        quicker=quicker(facts, block, cache) if what_if else "",
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,

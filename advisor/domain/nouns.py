@@ -320,7 +320,7 @@ class Advice(Frozen):
     reasons: Sequence[Reason] = ()  # strongest first; without `what_if` found when first read
     runners_up: tuple[Candidate, ...] = ()
     next_layout: str = ""  # of several GPUs: the second best split, and what it costs
-    quicker: str = ""  # what an 8-bit KV cache, or one GPU less, would give, where that is much
+    quicker: str = ""  # what another k, an 8-bit KV cache or a GPU less would give, where much
     would_change: Sequence[str] = ()  # found when it is first read: it takes longer than the rest
     launch: LaunchText
     launch_off: LaunchText

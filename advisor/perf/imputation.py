@@ -15,11 +15,7 @@ QUANT_NAMES = (
 )  # fmt: skip
 
 HYBRID_CACHING = sourced(
-    2600,
-    "release",
-    "vLLM 0.26.0, the first with prefix caching on by default for hybrid models: its "
-    "config/model.py",
-    "read",
+    2600, "release", "vLLM 0.26.0 config/model.py: on by default for hybrid models too", "read"
 )
 
 

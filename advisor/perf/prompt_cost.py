@@ -37,9 +37,8 @@ GRAPH_REQUESTS = sourced(
 
 PREFILL_ATTENTION_MOST = sourced(
     0.7,
-    "share",
-    "of the matrix rate that attention over a prompt reaches: FlashAttention-3 up to 740 of 989 "
-    "TFLOP/s on an H100 (arXiv:2407.08608)",
+    "share of the matrix rate",
+    "FlashAttention-3, H100: 740 of 989 TFLOP/s (2407.08608)",
     "derived",
 )
 

@@ -20,8 +20,7 @@ from advisor.perf.prompt_cost import call_seconds, graph_tokens
 SPREAD = sourced(
     3.5,
     "standard deviations",
-    "2 sqrt(pi), rounded: the width of a uniform law as dense as the difference of two equal "
-    "normal ones is at 0",
+    "2 sqrt(pi): a uniform law as dense as two normal ones at 0",
     "derived",
 )
 ROUNDS = sourced(8, "iterations", "own choice, of Schweitzer's approximation", "chosen")

@@ -54,8 +54,7 @@ PROMPT_SHARE = sourced(
 PROMPT_MOST = sourced(
     190e12,
     "FLOP/s",
-    "No one device computed more in llama.cpp but an RTX 5090 (240); CDNA cards list ten times as "
-    "much: MI355X 123 (llama.cpp #21570)",
+    "most of a device in llama.cpp but an RTX 5090 (240): llama.cpp #21570",
     "derived",
 )
 PROMPT_EXPERTS = sourced(

@@ -26,8 +26,7 @@ ROW_SD = sourced(
 SPILL = sourced(
     -0.70,
     "log ratio",
-    "RX 9070 XT, a drafter that alone overflows the card: 0.71x and 0.83x for 1.57x and 1.52x "
-    "(corral9070xt)",
+    "a drafter overflows an RX 9070 XT: 0.71x for 1.57x (corral9070xt)",
     "measured",
 )
 SPILLS_FROM = sourced(0.02, "probability", "below it an overflow moves no second digit", "derived")

@@ -113,3 +113,5 @@ def test_a_smaller_cache_is_named_where_reading_it_is_most_of_a_step() -> None:
     given, only_so = recommend(**asked, kv_cache_dtype="fp8"), recommend(**asked, concurrency=61)
     assert {one.quicker for one in (given, only_so, recommend(hardware="gb10"))} == {""}
     assert only_so.plan.kv_cache_dtype == "fp8"
+    odd = {"hardware": "3090", "gpus": 3, "engine": "llama-server", "concurrency": 64}
+    assert recommend(**odd, model="qwen3.6-27b", ctx_tokens=1500).quicker.startswith("--gpus 2: +")

@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9670, 6400), "advisor": (62000, 38270), "cli": (5190, 3050), "engines": (3870, 2610),
+    "advice": (9680, 6405), "advisor": (62000, 38270), "cli": (5190, 3050), "engines": (3870, 2610),
     "knowledge, lint, domain": (5740, 3850), "lab": (3990, 2600), "other": (120, 70),
-    "perf": (5820, 3170), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
+    "perf": (5800, 3170), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
     "readers/results": (2690, 1600), "render": (4950, 2790), "rules": (8850, 4600),
-    "tests": (36000, 20360),
+    "tests": (36000, 20365),
 }  # fmt: skip
 GOALS = {"readers": 8000, "readers/results": 2800, "rules": 8000, "lab": 5200, "advice": 6500,
          "perf": 5400, "render": 4800, "cli": 4200, "engines": 4000, "prediction, methods": 4300,

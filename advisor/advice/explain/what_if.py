@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from advisor.advice import judge, resolve
 from advisor.advice.choices import engine_default
-from advisor.advice.decide import Verdict, vetoes
+from advisor.advice.decide import GOAL_METRICS, Verdict, allowed_candidates, goal_interval, vetoes
 from advisor.advice.judge import PlanQuestion
+from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import cache_types, methods, propose
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.advice.wording import name_of, whole_percent
@@ -30,7 +31,7 @@ CACHE_PART = sourced(
     0.3, "part of cache and weights", "that a step reads: half of it gone gives 1.18x", "derived"
 )
 CACHE_GAIN = sourced(1.15, "ratio", "Policy: less is not worth another precision", "chosen")
-FEWER_GAIN = sourced(1.05, "ratio", "Policy: less is not worth an idle card", "chosen")
+MUCH = sourced(1.05, "ratio", "Policy: less is not worth an idle card, or an A/B", "chosen")
 
 # questions that lie ever further from the one asked, each with how its condition is said
 Way = Sequence[tuple[str, PlanQuestion]]
@@ -98,13 +99,23 @@ def smaller_cache(facts: Facts, verdict: Verdict) -> str:
     return f"{option}: {whole_percent(gain)}" if gain >= CACHE_GAIN else ""
 
 
-def fewer_gpus(facts: Facts, verdict: Verdict) -> str:
-    """What the answer's run gains with one GPU less, where a model splits badly over so many."""
+def quicker(facts: Facts, verdict: Verdict, cache: str) -> str:
+    """What another k than the one of the user's own run, an 8-bit cache (`cache`), or one GPU less
+    of a number over which a model splits badly, is expected to give; "" where not much.
+    """
+    best, won = verdict.best_candidate, measured_here(facts, GOAL_METRICS[facts.aim])
+    if verdict.decision == "on" and best and won.get((best.plan.method, best.plan.k)):
+        every = (verdict.candidates[i] for i in allowed_candidates(verdict.candidates))
+        alike = (one for one in every if one.plan.method == best.plan.method)
+        gains = {one.plan.k: goal_interval(one.estimate, facts.aim).p50 for one in alike}
+        gain, k = max((gain / gains[best.plan.k], k) for k, gain in gains.items())
+        if gain >= MUCH:
+            return f"k = {k}, not run here: {whole_percent(gain)}"
     gpus, asked = facts.gpus, facts.question
-    if gpus & (gpus - 1) == 0 or asked.tp or asked.pp or asked.gpus_per_machine:
-        return ""
+    if cache or gpus & (gpus - 1) == 0 or asked.tp or asked.pp or asked.gpus_per_machine:
+        return cache
     _, gain = _otherwise(facts, verdict, gpus=gpus - 1)
-    return f"--gpus {gpus - 1}: {whole_percent(gain)}" if gain >= FEWER_GAIN else ""
+    return f"--gpus {gpus - 1}: {whole_percent(gain)}" if gain >= MUCH else ""
 
 
 def _otherwise(facts: Facts, verdict: Verdict, **changed: object) -> tuple[Plan | None, float]:

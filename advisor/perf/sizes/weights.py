@@ -30,8 +30,7 @@ LAYER_SQUARES = sourced(
 EAGLE_SQUARES = sourced(
     17,
     "squared widths",
-    "one layer, its attention of twice the width (2), three hidden states fused into one (3): "
-    "arXiv:2503.01840",
+    "a layer, attention twice as wide, three states fused: arXiv:2503.01840",
     "derived",
 )
 EAGLE3_VOCABULARY = sourced(

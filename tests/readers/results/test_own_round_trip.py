@@ -63,8 +63,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# 5 % is the aim; an RTX 5090 crowded by 64 requests of one length moves by 5.6 % at 71
-MOST_BESIDE = 0.056
+MOST_BESIDE = 0.056  # 5 % is the aim; an RTX 5090 crowded by 64 of one length moves so at 71
 
 
 def request_of(machine: str, engine: str, load: tuple[int, int, int], **more: object) -> Request:
@@ -324,15 +323,14 @@ def test_disagreeing_runs_are_both_within_and_not_on(name: str, gains: tuple[flo
 def test_a_k_that_won_comes_before_any_other(
     name: str, engine: str, load: tuple[int, int, int]
 ) -> None:
-    """Unless it is surely better: k = 3 is expected to be a little faster than the k = 2 that ran,
-    with an interval three times as wide. Nor does a k for each batch size.
-    """
+    """Unless it is surely better: k = 3 is a little faster, three times as unsure, and named."""
     request = request_of(name, engine, load)
     machine = calibrate(request, 1.2, 1.0)
     own = answers(request, machine)
     assert own[3].gain.p50 > own[2].gain.p50, "else this tests nothing"
-    advice = recommend(request, machine=machine, what_if=False)
+    advice = recommend(request, machine=machine)
     assert (advice.decision, advice.plan.k, advice.plan.k_schedule) == ("on", 2, ())
+    assert advice.quicker.startswith("k = ") or own[3].gain.p50 < 1.05 * own[2].gain.p50
 
 
 @pytest.mark.parametrize("name", MACHINES)
