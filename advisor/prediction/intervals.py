@@ -24,8 +24,7 @@ LEAST_SIDE = 1e-5  # of the probability of one side
 CLEAR_SIDE = sourced(
     2.0,
     "times",
-    "Evidence of a half and more is a gain: 1 needs a run of this very load by every owner; "
-    "left-out decisions are the same with 1 (notes.md)",
+    "half of the evidence is a gain; left-out decisions are the same with 1",
     "measured",
 )
 QUANTILES = sourced((0.1, 0.5, 0.9), "probability", "the 80 % interval and its middle", "chosen")

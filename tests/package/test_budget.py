@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9680, 6405), "advisor": (62000, 38270), "cli": (5190, 3050), "engines": (3870, 2610),
+    "advice": (9680, 6405), "advisor": (62000, 38275), "cli": (5190, 3050), "engines": (3870, 2610),
     "knowledge, lint, domain": (5740, 3850), "lab": (3990, 2600), "other": (120, 70),
     "perf": (5800, 3170), "prediction, methods": (3560, 2070), "readers": (7730, 5580),
     "readers/results": (2690, 1600), "render": (4950, 2790), "rules": (8850, 4600),

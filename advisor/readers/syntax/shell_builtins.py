@@ -81,7 +81,7 @@ def prefix(shell: ShellState, node: Node, env: Env) -> None:
         ):
             shell.reading.slip(
                 f"the shell fills in ${name.text} before '{name.text}=' in front of it counts",
-                node.end_byte, node.end_byte, ";", stops=False,
+                node.start_byte, node.end_byte, f"{shell.text(node).text};", stops=False,
                 sources=["POSIX.1-2024, Shell Command Language, 2.9.1 (order of expansions)"],
             )  # fmt: skip
 

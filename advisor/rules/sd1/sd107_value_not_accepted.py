@@ -170,7 +170,8 @@ def number_cut_short(case: Case, flag: Flag, option: Option) -> Hit | None:
     whole = whole or (option.type == "str" and _NUMBER.match(str(option.default)) is not None)
     if wordy and (whole or (words and value not in words)):
         near = nearest(value, words) if words else likely_number("int", value)
-        kind = "a whole number" if option.type == "int" or flag.name in COUNTS else "a number"
+        counts = flag.name in COUNTS or (option.type == "int" and flag.name not in SAMPLING)
+        kind = "a whole number" if counts else "a number"
         what = f"Write {near}." if near else f"Give {flag.raw} {kind}."
         takes = " or ".join((kind, *words))
         return wrong(flag, takes, set_fix(case, flag, near, what) if near else what)
