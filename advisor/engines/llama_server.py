@@ -45,6 +45,7 @@ CTX, SLOTS, UNIFIED = "--ctx-size", "--parallel", "--kv-unified"
 FLASH, LAYERS, JINJA = "--flash-attn", "--gpu-layers", "--jinja"
 K_TYPE, V_TYPE = "--cache-type-k", "--cache-type-v"
 SPLIT = "--tensor-split"
+MOST_CARDS = 16  # llama_max_devices; the option takes a number fewer, and even is its default
 ALL_LAYERS = 99
 
 
@@ -221,7 +222,7 @@ class LlamaServerAdapter(Adapter):
         rows: Extras = []
         if LAYERS not in given:
             rows.append((LAYERS, str(ALL_LAYERS)))
-        if plan.tp > 1 and SPLIT not in given:
+        if plan.tp > 1 and plan.tp != MOST_CARDS and SPLIT not in given:
             rows.append((SPLIT, ",".join("1" * plan.tp)))
         if plan.max_model_len is not None and CTX not in given:
             shared = (UNIFIED, None) in plan.extra or plan.max_num_seqs is None

@@ -200,20 +200,20 @@ def test_four_bits_without_a_layout_are_a_published_checkpoint(hardware: str, wo
 PUBLIC = {"mimo-7b": 32_768, "minicpm3": 32_768, "glm-5.2": 1_048_576, "deepseek-v3": 163_840}
 
 
-# hochelaga-8b is known by its name alone, and refused (answers.yaml)
 CONTEXTS = {
     name: store.llm(name).max_context_tokens or PUBLIC.get(name)
     for name in store.llm_ids()
-    if not store.llm(name).is_class and name != "hochelaga-8b"
+    if not store.llm(name).is_class and name != "hochelaga-8b"  # refused: a name alone
 }
-SERVED = [(name, engine) for name in CONTEXTS for engine in ("vllm", "sglang", "llama-server")]
+GPUS = {"vllm": 64, "sglang": 64, "llama-server": 16}  # as many as llama.cpp takes
+SERVED = [(name, engine) for name in CONTEXTS for engine in GPUS]
 
 
 @pytest.mark.parametrize(
     ("name", "engine"), spread([one for one in SERVED if CONTEXTS[one[0]]], 10)
 )
 def test_a_launch_stays_within_the_context_of_its_model(name: str, engine: str) -> None:
-    advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)
+    advice = recommend(hardware="b300", gpus=GPUS[engine], model=name, engine=engine, what_if=False)
     length = advice.plan.max_model_len
     if length is None:
         assert engine != "vllm" or "--max-model-len auto" in advice.launch.text.replace("\\\n", "")
@@ -225,7 +225,7 @@ def test_a_launch_stays_within_the_context_of_its_model(name: str, engine: str) 
     ("name", "engine"), spread([one for one in SERVED if not CONTEXTS[one[0]]], 2)
 )
 def test_no_context_is_made_up(name: str, engine: str) -> None:
-    advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)
+    advice = recommend(hardware="b300", gpus=GPUS[engine], model=name, engine=engine, what_if=False)
     length = advice.plan.max_model_len
     assert length is None or 2048 + 512 <= length <= 2 * 4096  # the question's, with room to spare
     assert any(field == "max_model_len" for field, _, _ in advice.facts.defaults)
