@@ -209,7 +209,7 @@ def test_pool_to_the_token(k: int, caching: bool) -> None:
     plan = Plan(engine="vllm", k=k, prefix_caching=caching)
     requests = pools.hybrid_requests(SHAPE, plan, 20_480.0, gib * GIB, 32_960)
     assert requests * 32_960 == pytest.approx(tokens, rel=5e-4)
-    assert page is None or pools._pages(SHAPE, 2048.0, k)[2] == page
+    assert page is None or pools._pages(SHAPE, 20_480.0, k)[2] == page
 
 
 @pytest.mark.parametrize(("k", "caching"), POOLS)

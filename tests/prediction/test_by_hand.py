@@ -102,7 +102,7 @@ def test_a_fixed_block_times_the_ratio_of_adaptive_verification() -> None:
     most = Ratio(0.0, 0.0, 1.6)
     assert ends(estimates.times(fixed, most, most).tpot_ms.speedup)[1:] == [1.5, 1.6]
     half = Ratio(math.log(1.25), 0.09).of_share(0.5, math.log(1.1))  # 0.5 + 0.5 / 1.25 of the time
-    assert half == pytest.approx((math.log(1.1 / 0.9), 0.04, math.inf))
+    assert half == pytest.approx((math.log(1.1 / 0.9), 0.04, math.inf, 1.0))
 
 
 def test_a_log_gain_is_one_by_its_own_doubt_and_that_of_another_curve() -> None:
@@ -373,7 +373,7 @@ def test_policies_and_units_are_those_that_are_written() -> None:
     unfitted = Model.from_calibration(Spread(), Calibration())
     chances = [float(unfitted.p_gain(one(z), one(1.0), ~YES)[0]) for z in (-9, -2, 0, 1, 2, 9)]
     assert chances == pytest.approx([0.05, 0.05, 0.5, 0.725, 0.95, 0.95])
-    assert estimates.ratio_at(2.0**18) == pytest.approx((-0.06, math.hypot(0.15, 0.09), math.inf))
+    assert estimates.ratio_at(2.0**18)[:2] == pytest.approx((-0.06, math.hypot(0.15, 0.09)))
     whole = np.array([100, 200, 300, 100, 100, 1, 1000, -32768], "<i2")
     row = neighbours._unpack(b64encode(whole.tobytes()).decode(), neighbours.STEPS)[0]
     assert row[:7].tolist() == [1, 2, 3, 1, 1, 1, 1] and math.isnan(row[7])
