@@ -183,8 +183,10 @@ def add_fixed_blocks(runs: Iterable[OwnRun]) -> tuple[OwnRun, ...]:
     for run in runs:
         every.append(run)
         if own_cases.adaptive(run):
-            plan = {name: value for name, value in run.plan if name != "extra"}
-            there = ratio_at(run.concurrency / plan.get("dp", 1) * (run.k + 1.0))
+            plan = dict(run.plan)
+            plan["extra"] = tuple(row for row in plan["extra"] if row[0] != ADAPTIVE)
+            busy = min(run.concurrency / plan.get("dp", 1), plan.get("max_num_seqs", inf))
+            there = ratio_at(busy * (run.k + 1.0))
             gains = tuple(
                 (name, log - there.log * (name != "ttft"), hypot(sd, there.sd))
                 for name, log, sd in run.gains

@@ -42,7 +42,7 @@ GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = sourced(
 LATE = sourced(
     (1.5, 3.0),
     "ratio",
-    "Policy: growth of TTFT from which quicker tokens count less; nothing",
+    "Policy: growth of TTFT from which quicker tokens count less, or nothing",
     "chosen",
 )
 LEAST_RATIO = sourced(1e-6, "ratio", "Of a speed-up: a logarithm needs some", "chosen")

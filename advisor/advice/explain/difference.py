@@ -23,10 +23,7 @@ PRINTED = {
     "ttft": "ttft_ms",
 }
 FAR = sourced(
-    log(1.05),
-    "log ratio",
-    "from it on a run near the question differs from what is expected",
-    "chosen",
+    log(1.05), "log ratio", "from it on a run nearby differs from what is expected", "chosen"
 )
 OTHER_K_FAR = sourced(log(1.1), "log ratio", "the same of a run at another k", "chosen")
 Case = tuple[Facts, Plan]

@@ -108,7 +108,8 @@ def quicker(facts: Facts, verdict: Verdict, cache: str) -> str:
         every = (verdict.candidates[i] for i in allowed_candidates(verdict.candidates))
         alike = (one for one in every if one.plan.method == best.plan.method)
         gains = {one.plan.k: goal_interval(one.estimate, facts.aim).p50 for one in alike}
-        gain, k = max((gain / gains[best.plan.k], k) for k, gain in gains.items())
+        ran = {k for method, k in won if method == best.plan.method} - {best.plan.k}
+        gain, k = max((gain / gains[best.plan.k], k) for k, gain in gains.items() if k not in ran)
         if gain >= MUCH:
             return f"k = {k}, not run here: {whole_percent(gain)}"
     gpus, asked = facts.gpus, facts.question

@@ -56,7 +56,7 @@ LENGTHS = sourced(
     "chosen",
 )
 SMALL_GB = sourced(
-    32.0, "GB", "club-3090#41: on smaller cards a hybrid's prefill of 50,000 tokens failed", "read"
+    32.0, "GB", "noonghunna/club-3090#41: a hybrid's prefill of 50,000 tokens failed there", "read"
 )
 SMALL_LENGTH = sourced(
     32_768, "tokens", "the longest of LENGTHS below the prefill that failed there", "derived"

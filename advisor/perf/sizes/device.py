@@ -102,7 +102,7 @@ USUAL_BUDGET = sourced(
 FULL_GRAPHS_LOST = sourced(
     (0, 27, 1),
     "release of vLLM",
-    "the last: piecewise_flashinfer in knowledge/rules/regime.json",
+    "last without, SM12x: knowledge/rules/regime.json",
     "read",
 )
 MOST_GRAPHS = sourced(8, "draft tokens", "own choice: none of the logs has longer ones", "assumed")
