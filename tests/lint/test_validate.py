@@ -208,7 +208,7 @@ def test_github_annotates_lines() -> None:
     """GitHub's commands are error, warning and notice (workflow-commands in its documentation)."""
     result = run(str(CORPUS / "case-084.sh"), "--format", "github")
     heads = [line.split(" ")[0] for line in result.output.splitlines()]
-    assert heads == ["::error", "::warning", "::notice"]
+    assert heads == ["::error", "::warning", "::notice", "::warning"]
     assert ",line=3,col=" in result.output and status(result) == 1
 
 

@@ -11,7 +11,7 @@ from advisor.knowledge import store as knowledge
 from advisor.readers import read_text
 from advisor.rules import registry
 from advisor.rules.kit import fixes, flags, policy, releases
-from advisor.rules.sd2.sglang_scheduler import on_rocm
+from advisor.rules.kit.case import on_rocm
 from advisor.rules.sd3.shares import together
 from tests.rulecases import launch_case as case_of
 

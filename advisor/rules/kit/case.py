@@ -79,6 +79,18 @@ def capability(case: Case) -> int | None:
     return int(arch[3:-1]) if arch.startswith("sm_") else None
 
 
+def on_rocm(case: Case) -> bool | None:
+    """Whether the server runs on ROCm; None where neither hardware nor image tells."""
+    if case.facts.hardware is not None:
+        return case.facts.hardware.vendor == "amd"
+    container, text = case.launch.container, ""
+    if container is not None:
+        text = f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
+    if "rocm" in text.lower() or "gfx" in text.lower():
+        return True
+    return False if "cu1" in text or "cuda" in text.lower() else None
+
+
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
     """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
     return tuple(table(name)[key])

@@ -24,7 +24,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.case import capability, compute_arch, decimal, integer, model_text
+from advisor.rules.kit.case import capability, compute_arch, decimal, integer, model_text, on_rocm
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -64,7 +64,7 @@ WORDS: dict[str, Callable[[Case], object]] = {
     "head_dim": lambda case: case.facts.llm.head_dim,
     "checkpoint": lambda case: case.facts.checkpoint and case.facts.checkpoint.quant,
     "weights": lambda case: case.facts.quant and case.facts.quant.id,
-    "vendor": lambda case: case.facts.hardware and case.facts.hardware.vendor,
+    "vendor": lambda case: "amd" if on_rocm(case) else (x := case.facts.hardware) and x.vendor,
     "capability": capability,
     "chip": lambda case: compute_arch(case) or "unknown",
     "hardware": lambda case: case.hardware_name,

@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import is_hybrid
+from advisor.rules.kit.case import is_hybrid, on_rocm
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.relations import relate
@@ -52,18 +52,6 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
         if place is not None
         else add_fix(case, case.spec_flag(), name, "extra_buffer", WHAT),
     )
-
-
-def on_rocm(case: Case) -> bool | None:
-    """Whether the server runs on ROCm; None where neither hardware nor image tells."""
-    if case.facts.hardware is not None:
-        return case.facts.hardware.vendor == "amd"
-    container, text = case.launch.container, ""
-    if container is not None:
-        text = f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
-    if "rocm" in text.lower() or "gfx" in text.lower():
-        return True
-    return False if "cu1" in text or "cuda" in text.lower() else None
 
 
 @rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm", unsure="error", at=STRATEGY)
