@@ -16,7 +16,7 @@ from advisor.domain.spelling import is_only_near, letters_apart, nearest_word, p
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.fixes import json_fix, json_rename_fix
+from advisor.rules.kit.fixes import json_drop_fix, json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import possible
 from advisor.rules.registry import Hit
@@ -252,17 +252,19 @@ def unknown_key(
     sole: bool = False,
 ) -> Hit:
     """The hit of a key that a JSON option lacks; `ever`: another release has it."""
-    near = nearest(key, keys)
-    if near is not None and nearest_word(key, [near], "option") is None and not slip(key, near):
+    heir = table("compatibility")["former_keys"].get(where, {}).get(key)
+    near = heir or nearest(key, keys)
+    if near and not heir and nearest_word(key, [near], "option") is None and not slip(key, near):
         near = None  # keys share words, as options do: enable_fusion is no enable_..._rope_fusion
     return Hit(
-        f"{where} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
+        f"{where} has no key '{key}'"
+        + (f"; '{heir}' took its place" if heir else f"; the nearest is '{near}'" if near else ""),
         flag=flag,
         fix=json_rename_fix(case, flag, key, near, f"Use '{near}'.")
         if near and near not in given
-        else f"Remove '{key}'.",
+        else json_drop_fix(case, flag, key, f"Remove '{key}'."),
         versions="all catalogued releases",
-        everywhere=not ever,
+        everywhere=not (ever or heir),
         slip=not ever and slip(key, near),
-        sole=sole and not ever and is_only_near(key, near, keys),
+        sole=sole and not ever and near not in given and is_only_near(key, near, keys),
     )

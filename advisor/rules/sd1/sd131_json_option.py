@@ -133,13 +133,6 @@ def fields_of(case: Case, found: Flag, place: str, config: str, given: dict[str,
         if key in fields:
             row = known.json_field(config, key, version) or {}
             yield from check_type(case, found, key, row, value, f" of {place}")
-        elif heir := table("compatibility")["former_keys"].get(place, {}).get(key):
-            yield Hit(
-                f"{place} has no key '{key}' any more: '{heir}' took its place",
-                flag=found,
-                fix=json_rename_fix(case, found, key, heir, f"Use '{heir}'."),
-                versions="all catalogued releases",
-            )
         elif fields and known.json_field(config, key, None) is None:
             yield unknown_key(case, found, place, key, given, fields)
 

@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.fixes import json_rename_fix
+from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix
 from advisor.rules.kit.flags import (
     catalogue,
     catalogued_version,
@@ -80,14 +80,16 @@ def spec_config_key(case: Case) -> Hits:
         ever = known.json_field("SpeculativeConfig", key, None)
         span = ever.get("span") if ever else None
         gone = f" (only {' to '.join(dict.fromkeys(span))} had it)" if span else ""
-        what = f"Use '{near}'." if near else f"Remove '{key}'."
         free = near and near not in data and key not in OTHER_KIND
+        drops = f"Remove '{key}', or use '{near}'." if near else f"Remove '{key}'."
         releases = f"the catalogued releases 0.19.1 to {catalogue(case).newest}"
         yield Hit(
             f"--speculative-config does not take '{key}'{gone}"
             + (f"; the nearest key is '{near}'" if near else ""),
             flag=place,
-            fix=json_rename_fix(case, place, key, near, what) if near and free else what,
+            fix=json_rename_fix(case, place, key, near, f"Use '{near}'.")
+            if near and free
+            else json_drop_fix(case, place, key, drops),
             everywhere=ever is None,
             slip=ever is None and slip(key, near),
             sole=ever is None and is_only_near(key, near, keys),
