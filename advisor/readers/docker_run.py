@@ -57,20 +57,17 @@ def _is_open(word: Mapped) -> bool:
 def read_option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
     """Take one option; how many words it was."""
     word = words[j]
-    name, equals, _ = word.text.partition("=")
+    own = re.match(r"--[^=]*(?==)|-[evpuw](?=..)", word.text)  # --name=value, -eNAME=value
     if _is_open(word):
         ran.around.complete = False  # it may hold any option
         return 1
-    if equals and name.startswith("--"):
-        set_option(ran, name, word.part(word.text.find("=") + 1, len(word)), reading)
+    if own:
+        set_option(ran, own[0], word.part(own.end() + own[0].startswith("--"), len(word)), reading)
         return 1
-    if name in _SWITCHES or re.fullmatch(r"-[ditPq]{2,}", name):
-        return 1
-    if re.match(r"^-[evpuw]..", word.text):  # -eNAME=value
-        set_option(ran, word.text[:2], word.part(2, len(word)), reading)
+    if word.text in _SWITCHES or re.fullmatch(r"-[ditPq]{2,}", word.text):
         return 1
     if j + 1 < len(words):
-        set_option(ran, name, words[j + 1], reading)
+        set_option(ran, word.text, words[j + 1], reading)
     return 2
 
 

@@ -107,7 +107,6 @@ PIECES = {
     "grown text": 'cmd = "vllm serve m/A --port 1"\nif True:\n    cmd += " --max-num-seqs '
     '4"\nos.system(cmd)\n',
     "assigned sum": 'cmd = "vllm serve m/A --port 1"\ncmd = cmd + " --max-num-seqs" + " 4"\n',
-    "assigned f-string": 'cmd = "vllm serve m/A --port 1"\ncmd = f"{cmd} --max-num-seqs {4}"\n',
     "sum of a name": 'cmd = "vllm serve m/A --port 1"\nsubprocess.run(cmd + " --max-num-seqs 4", '
     "shell=True)\n",
     "option of a condition": 'cmd = "vllm serve m/A --port 1" + (" --max-num-seqs 4" if x '

@@ -95,6 +95,10 @@ def _command(value: Mapped, word: str, reading: Reading) -> list[Mapped]:
         meant = value.text.rstrip().replace("'", '"') if single else "a list of texts in JSON"
         reading.slip(said, value.first(), place[1] if place and single else None, meant)
         return [value.part(*item.span(1)) for item in _IN_QUOTES.finditer(value.text)]
+    if word == "CMD" and value.text.startswith("-") and (place := value.span()):
+        said = "without brackets a shell gets the text of CMD, and the entrypoint gets sh -c"
+        reading.slip(said, *place, json.dumps([one.text for one in split_words(value)]))
+        return split_words(value)
     return [synthetic("sh", value.first()), synthetic("-c", value.first()), value]
 
 

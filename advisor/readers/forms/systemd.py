@@ -74,14 +74,12 @@ def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[s
         near, at = nearest_key(value.text, _RESTARTS, "command") or "always", value.first()
         said = f"systemd passes over Restart={value.text}, which it has not"
         reading.slip(said, at, at + len(value), near, stops=False)
-    form = {"Service": "systemd", "Container": "quadlet"}.get(section)
-    meant = misspelt_key(key, form) if form is not None else None
-    if form is None or meant is None:
-        return section, key, value
+    form = {"Service": "systemd", "Container": "quadlet"}.get(section, "")
+    right = misspelt_key(key, form) if form else None
     at = reading.source.text.rfind(key, 0, max(0, value.first()))
-    if at >= 0:
-        note_key(key, meant, form, at, reading)
-    return section, meant, value
+    if right and at >= 0:
+        note_key(key, right, form, at, reading)
+    return section, right or key, value
 
 
 def _words(value: Mapped, known: dict[str, Mapped]) -> list[Mapped]:

@@ -76,12 +76,6 @@ class GrownLists:
                 self._add(name, part, lists)
             self.used.add(id(value))
             return
-        match value:  # f"{name} ..."
-            case ast.JoinedStr([ast.FormattedValue(ast.Name(id=begin)), *more]) if begin == name:
-                if name in lists:
-                    self._add(name, ast.JoinedStr(values=more), lists)
-                    self.used.add(id(value))
-                    return
         if isinstance(first, ast.List):
             lists[name] = first
         elif is_text(value) or is_dictionary(value):

@@ -32,6 +32,7 @@ from advisor.readers.syntax.python_nodes import (
 # what they are given, as an argument is spelt
 _SAME = ("int", "float", "str", "json.dumps", "Path", "pathlib.Path")
 _PERCENT = lazy_re("%[dsi]")
+_PART = lazy_re(r"([\"'])((?:(?!\1)[^\\\n])*)\1")
 _FALLBACKS = ("getenv", "get", "environ.get")
 # characters that names which stand for each other may add up to, and the same for each step
 MAX_WORK = 4_000_000
@@ -199,7 +200,13 @@ class PythonValues:
             return literal(text, at) if raw == text else synthetic(text, at)
         found = self.reading.source.text.find(value, at, at + len(value) + 6) if value else -1
         value = value.replace(HOLE_OPEN, "?").replace(HOLE_CLOSE, "?")
-        return literal(value, found) if found >= 0 else synthetic(value, at)
+        if found >= 0:
+            return literal(value, found)
+        text = self.reading.source.text  # of texts one behind the other, or with escapes
+        parts = _PART.finditer(text, max(at, 0), max(at, 0) + 3 * len(value) + 200)
+        places = [place for part in parts for place in range(*part.span(2))][: len(value)]
+        same = "".join(text[place] for place in places) == value
+        return Mapped(value, places) if same else synthetic(value, at)
 
     def plain(self, node: ast.expr, depth: int = 0) -> object:
         """Return the expression as dicts, lists and constants, None where it is not known."""
