@@ -22,7 +22,7 @@ from tests.tables import load_yaml, words
 
 LATER_EXAMS = words(
     "second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
-    "fourteenth"
+    "fourteenth fifteenth"
 )
 TABLES: list[dict[str, Any]] = [
     load_yaml(Path(__file__).with_name(f"mistakes{name}.yaml"))
@@ -109,7 +109,7 @@ def share(wanted: list[Verdict], field: str, least: float) -> None:
 
 def test_the_table_is_what_it_says() -> None:
     sizes = [len(table["mistakes"]) for table in TABLES]
-    assert sizes == [120, 40, 99, 167, 64, 99, 88, 71, 50, 50, 50, 50, 50, 50, 40, 40, 40]
+    assert sizes == [120, 40, 99, 167, 64, 99, 88, 71, 50, 50, 50, 50, 50, 50, 40, 40, 40, 49]
     assert all(row["source"] and row["codes"] for row in TABLES[1]["mistakes"])
     assert {"vllm", "sglang", "llama-server"} == {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
@@ -136,8 +136,8 @@ def test_mistakes_are_caught_and_mended() -> None:
 def test_exams_stay_mended(
     table: list[dict[str, Any]], field: str, least: float, last: float
 ) -> None:
-    """Each table may fall behind unseen in the sum of all; the last three have fewer fixes."""
-    least = last if any(table is one for one in LATER[-3:]) else least
+    """Each table may fall behind unseen in the sum of all; the last four have fewer fixes."""
+    least = last if any(table is one for one in LATER[-4:]) else least
     told = [one for one in results() if any(one.row is row for row in table)]
     share([one for one in told if one.row["fatal"] or field != "error"], field, least)
 
