@@ -13,6 +13,7 @@ from advisor.perf import imputation
 from advisor.perf.arrays import Floats, Mask, Requests, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
+from advisor.perf.sizes.pools import CONV_STATE_BYTES, CONV_TOKENS, PAGE_ALIGN
 
 MEMORY_SHARE = sourced(
     0.9, "share", "vLLM: default of --gpu-memory-utilization; other engines are near it", "read"
@@ -24,12 +25,6 @@ SPECULATING_SEQS = min(
 )
 # a limit that the memory sets and not an option: no request waits for a slot beside it
 SLOTS_HOLD = sourced(1e9, "requests", "Larger than any option: stands for no limit", "chosen")
-PAGE_TOKENS, HYBRID_PAGE_TOKENS = sourced(
-    (16.0, 1056.0),
-    "tokens",
-    "of a prefix cache; a Mamba page of hybrids (vLLM log, H200)",
-    "measured",
-)
 PREFIX_DROP_FIXED = sourced(
     3300.0, "release as 100 x major and minor", "vllm #38182: 0.33 keeps the last under MTP", "read"
 )
@@ -212,10 +207,20 @@ def prefix_tail(p: P.Points, spec: bool, hits: Tokens) -> Tokens:
     return np.asarray(np.where(cut, p.input_tokens - last, 0.0))
 
 
+def page_tokens(p: P.Points, spec: bool = False) -> Tokens:
+    """Prompt tokens of a page of the prefix cache (N,): in vLLM as many of a hybrid as are as large
+    as the state of a layer (27B 784, 35B-A3B 1,056: its log on an H200).
+    """
+    paged = p.is_engine(*engines_with("states_in_pool")) & (p.is_hybrid > 0)
+    state = p.state_bytes / np.fmax(p.linear_layers, 1)
+    state = state + CONV_STATE_BYTES * (CONV_TOKENS + (p.k if spec else 0))
+    pages = state / (p.kv_elems * p.kv_bytes / np.fmax(p.global_layers, 1)) / PAGE_ALIGN
+    return np.asarray(PAGE_ALIGN * np.where(paged, np.fmax(np.ceil(pages), 1.0), 1.0))
+
+
 def _cached_pages(p: P.Points, spec: bool, tokens: Floats) -> Floats:
     """The first `tokens` prompt tokens that whole pages hold for a later request to use."""
-    vllm = p.is_engine(*engines_with("states_in_pool"))
-    page = np.where(vllm & (p.is_hybrid > 0), HYBRID_PAGE_TOKENS, PAGE_TOKENS)
+    vllm, page = p.is_engine(*engines_with("states_in_pool")), page_tokens(p, spec)
     whole = np.floor(tokens / page) * page
     if spec:
         old = vllm & p.is_method("mtp", "eagle", "eagle3") & ~(p.version >= PREFIX_DROP_FIXED)

@@ -17,7 +17,7 @@ from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
 from advisor.perf.arrays import Floats, Points
 from advisor.perf.encoding.encode_plans import from_plans
-from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
+from advisor.perf.load import page_tokens
 from advisor.perf.schedule import replay
 from advisor.prediction.artefact import load
 from advisor.prediction.model import prepare
@@ -218,10 +218,10 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
         return plan  # its prompt cache is per slot and on by default
     on, off = (plan.replace(prefix_caching=cached) for cached in (True, False))
     if facts.prefix_share and facts.llm.is_hybrid:
-        page = HYBRID_PAGE_TOKENS if habits(facts).states_in_pool else PAGE_TOKENS
-        if facts.prefix_share * (facts.ctx_tokens or USUAL_PROMPT) < page:
+        points = prepare(from_plans(memory.replica(facts, on), [on, off]))[1]
+        if facts.prefix_share * (facts.ctx_tokens or USUAL_PROMPT) < page_tokens(points)[0]:
             return off  # less than a whole page of the cache is never found again
-        served = output_rates(prepare(from_plans(memory.replica(facts, on), [on, off]))[1])
+        served = output_rates(points)
         return on if served[0] >= served[1] else off
     load = memory.replica(facts, on).concurrency
     return on if usual_caching(facts, plan, facts.memory_tokens, load) else off

@@ -22,7 +22,7 @@ from advisor.perf.encoding.things import (
     count_held,
     plans_of,
 )
-from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
+from advisor.perf.load import page_tokens
 from advisor.perf.regimes.setting import Column, is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.prediction import predict_table
@@ -235,10 +235,8 @@ def _caching_pays(
     tokens a step that the plan has before memory is asked (N,).
     """
     full = asked.full
-    paged = full.is_engine(*engines_with("states_in_pool"))
-    page = np.where(paged, HYBRID_PAGE_TOKENS, PAGE_TOKENS)
     hybrid = asked.things.model.holds(lambda one: bool(one[0].is_hybrid))
-    pays = known & hybrid & (full.prefix_share * full.input_tokens >= page)
+    pays = known & hybrid & (full.prefix_share * full.input_tokens >= page_tokens(full))
     rows = np.flatnonzero(pays)
     if not len(rows):
         return pays
