@@ -21,9 +21,8 @@ def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
     """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them; for a range
     of requests that of the most with the launch that loses least over all. Raises AdvisorError.
     """
-    request, machine = question(asked)
     policy = policy_for(asked)
-    advice = recommend.recommend(request, machine=machine, what_if=what_if and policy is None)
+    advice = recommend.recommend(question(asked), what_if=what_if and policy is None)
     if policy is None:
         return advice
     from advisor.advice.explore.policy import as_advice  # start-up: only for a range
@@ -40,12 +39,11 @@ def policy_for(asked: Mapping[str, Any]) -> Policy | None:
         raise AdvisorError("write the smaller number of a range first")
     from advisor.advice.explore.policy import over_range  # start-up: only for a range
 
-    request, machine = question(asked)
-    return over_range(request, load[0], machine)
+    return over_range(question(asked), load[0])
 
 
-def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
-    """The request that the options make, and the user's machine (`machine`, or a folder of
+def question(asked: Mapping[str, Any]) -> Request:
+    """The request that the options make, with the user's machine (`machine`, or a folder of
     `receipts`): its hardware and what its runs share need not be told. Raises AdvisorError.
     """
     machine = None
@@ -60,7 +58,7 @@ def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
     if machine is not None and not asked.get("hw"):
         asked |= _measured_setting(machine, asked) if own else {}
         asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
-    return request_from(asked), machine
+    return request_from(asked).replace(machine=machine)
 
 
 def _measured_setting(machine: Machine, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,31 +53,30 @@ def recommend(
     (UnknownFact for names) where the question cannot be answered.
     """
     request = request if request is not None else check_request(asked)
+    request = request if machine is None else request.replace(machine=machine)
     try:
-        advice, _ = answer(request, machine, what_if)
+        advice, _ = answer(request, what_if)
     except AdvisorError:
         if (spilled := _with_offload(request, facts_for_request(request))) is not None:
             return spilled
         raise
-    if machine is None:
+    if request.machine is None:
         return advice
     from advisor.advice.own_runs.calibration import calibrated_reason  # start-up: pydantic, YAML
 
-    return advice.replace(reasons=(calibrated_reason(machine, advice), *advice.reasons))
+    return advice.replace(reasons=(calibrated_reason(request.machine, advice), *advice.reasons))
 
 
-def answer(
-    request: Request, machine: Machine | None = None, what_if: bool = True
-) -> tuple[Advice, judge.PlanQuestion]:
+def answer(request: Request, what_if: bool = True) -> tuple[Advice, judge.PlanQuestion]:
     """The same without own runs, and its question; both runs are alike where TPOT decides."""
-    question = judge.candidate_plans(with_own_runs(facts_for_request(request), machine))
+    question = judge.candidate_plans(with_own_runs(facts_for_request(request), request))
     candidates, beside = judge_question(question)
     advice = advise(request, candidates, beside, what_if)
     best = advice.estimate if advice.candidate is not None else None
     slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
     if slots is None or best is None:
         return advice, question
-    alike, question = answer(request.replace(max_num_seqs=slots), machine, what_if)
+    alike, question = answer(request.replace(max_num_seqs=slots), what_if)
     least = question.facts.question.max_num_seqs or slots
     # without the sentence on a limit that was lowered once more
     others = alike.reasons[1:] if least < slots else alike.reasons
@@ -125,13 +124,13 @@ def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...],
     return candidates, beside._replace(rival=partial(rivals.explain, facts, fixed, priced))
 
 
-def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
+def with_own_runs(facts: Facts, request: Request) -> Facts:
     """The facts with the user's own runs of a machine, where one is named."""
-    if machine is None:
+    if request.machine is None:
         return facts
     from advisor.advice.own_runs.calibration import own_runs_for  # start-up: pydantic and YAML
 
-    return facts.replace(own_runs=own_runs_for(machine, facts))
+    return facts.replace(own_runs=own_runs_for(request.machine, facts))
 
 
 def check_request(asked: Mapping[str, Any]) -> Request:

@@ -13,7 +13,7 @@ from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.explore.values import Value
 from advisor.advice.explore.why_not import why_not as explain_why_not
 from advisor.advice.explore.within import complete, objectives, rate_of
-from advisor.advice.questions import question, request_from
+from advisor.advice.questions import question
 from advisor.advice.spoken import split_count
 from advisor.cli.base import HELP, form_option, option
 from advisor.cli.options import LIMITS_AND_COST, click_options, question_options
@@ -53,9 +53,9 @@ def sweep(
     vary: dict[str, tuple[Value, ...]] = {}
     for name, values in (parse_axis(text) for text in varied):
         vary[name] = (*vary.get(name, ()), *values)
-    request, machine = question(asked)
+    request = question(asked)
     limits = objectives(within) if within is not None else {}
-    found = complete(run_sweep(request, vary, machine=machine), limits, rate_of(price, watts))
+    found = complete(run_sweep(request, vary), limits, rate_of(price, watts))
     write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, paper()))
 
 
@@ -76,6 +76,7 @@ def plan(mix: str, form: str) -> None:
 @click.command(context_settings=HELP)
 @click.argument("names", nargs=-1, required=True, metavar="A B [C...]")
 @question_options
+@machine_option
 @objective_options
 @text_or_json
 def compare(
@@ -97,11 +98,11 @@ def compare(
     if isinstance(load, tuple) and load[0] < load[1]:
         if within is not None or price is not None or watts is not None:
             raise AdvisorError("--users-within, --price and --watts are for one load, not a range")
-        over = compare_over(request_from(asked), names, load[0])
+        over = compare_over(question(asked), names, load[0])
         written = comparison.loads_text(over, paper())
         return write(text_of(comparison.loads_json(over)) if form == "json" else written)
     limits = objectives(within) if within is not None else None
-    found = compare_choices(request_from(asked), names, limits)
+    found = compare_choices(question(asked), names, limits)
     rate = rate_of(price, watts)
     text = comparison.comparison_text(found, rate, paper())
     write(text_of(comparison.comparison_json(found, rate)) if form == "json" else text)
@@ -110,13 +111,13 @@ def compare(
 @click.command("why-not", context_settings=HELP)
 @click.argument("what", metavar="WHAT")
 @question_options
+@machine_option
 @text_or_json
 def why_not(what: str, form: str, **asked: Any) -> None:
     """Explain why WHAT was not recommended.
 
     WHAT is on, off or k=4.
     """
-    request, _ = question(asked)
-    found = explain_why_not(request, what)
+    found = explain_why_not(question(asked), what)
     text = comparison.why_not_text(found, paper())
     write(text_of(comparison.why_not_json(found)) if form == "json" else text)

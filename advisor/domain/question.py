@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from advisor.domain.frozen import Frozen
 from advisor.domain.sourced import sourced
@@ -28,6 +28,7 @@ USUAL_OUTPUT = sourced(512, "tokens", "own choice: an answer of a page", "assume
 class Request(Frozen):
     """One question: hardware, model and load. `None`: the advisor chooses, and says what."""
 
+    machine = cast(Any, None)  # no field: the user's machine, whose own runs count; never written
     hardware: str
     gpus: int = 1
     tp: int | None = None

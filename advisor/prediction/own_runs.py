@@ -51,7 +51,7 @@ SIZE_STEPS = sourced(
     40, "per e-fold", "own choice: models whose sizes differ by 2.5 % are two", "chosen"
 )
 ALONE_FADE = sourced(
-    2.0, "exponent", "own choice: a seventh of what is one setting's own is left at twice its load",
+    1.5, "exponent", "own choice: a fifth of what is one setting's own is left at twice its load",
     "chosen",
 )  # fmt: skip
 APART_FADE = sourced(

@@ -167,6 +167,9 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     plain = plain.lower() if kind == "method" else plain
     change: dict[str, Any] = {kind: plain} | ({"gpus": count} if count else {})
     change |= {"engine_version": version or None} if kind == "engine" else {}
+    own = request.machine
+    if kind == "hardware" and own and knowledge.hardware(plain).id != own.hardware:
+        change["machine"] = None  # own runs are of their hardware alone
     return kind, request.replace(**change)
 
 

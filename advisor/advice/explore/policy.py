@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
-from typing import TYPE_CHECKING
 
 from advisor.advice import adaptive, decide, judge
 from advisor.advice.explore.k_ranges import AXIS
@@ -16,25 +15,21 @@ from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Advice, Decision, Facts, Plan, Request
 from advisor.domain.sourced import sourced
 
-if TYPE_CHECKING:
-    from advisor.advice.own_runs.machine import Machine
-
-
 RANGE = sourced(5.0, "order of reasons", "own choice: before all others", "chosen")
 
 
-def over_range(request: Request, least: int, machine: Machine | None = None) -> Policy | None:
+def over_range(request: Request, least: int) -> Policy | None:
     """The policy from `least` requests on; None where nothing drafts. Raises AdvisorError."""
     vary = {AXIS: doublings(least, request.concurrency)}
-    swept = sweep(request, vary, machine=machine)
+    swept = sweep(request, vary)
     plans = [_plain(load) for load in _loads_with_points(swept)]
     if len({(plan.tp, plan.pp, plan.dp) for plan in plans}) > 1:
         # one server has one layout: that of the largest load
-        swept = sweep(request.replace(tp=plans[-1].tp), vary, machine=machine)
+        swept = sweep(request.replace(tp=plans[-1].tp), vary)
     tried = [swept]
     drafts = next((load.best_method for load in swept.loads if load.best_method), None)
     if drafts and len({*map(topology.split_mode, plans)}) > 1:  # tensors where nothing drafts
-        tried.append(sweep(request.replace(method=drafts), vary, machine=machine))
+        tried.append(sweep(request.replace(method=drafts), vary))
     return max((choose_policy(one) for one in tried if one.k_ranges), key=_speed, default=None)
 
 

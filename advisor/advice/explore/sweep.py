@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.decide import NO_GAIN
@@ -33,9 +32,6 @@ from advisor.knowledge.evidence import covering_pairs
 from advisor.perf import memory
 from advisor.rules.kit.policy import graphs_end
 
-if TYPE_CHECKING:
-    from advisor.advice.own_runs.machine import Machine
-
 # what a point has as it was estimated
 _ESTIMATED = ("p_gain", "output_tok_s", "tpot_ms", "ttft_ms", "accepted_length", "memory", "basis")
 
@@ -54,7 +50,6 @@ def sweep(
     request: Request,
     vary: Mapping[str, Sequence[Value]],
     *,
-    machine: Machine | None = None,
     one_limit: bool = True,
 ) -> Sweep:
     """Curves of gain against load, one for each k and one load for each combination of the varied
@@ -67,14 +62,14 @@ def sweep(
     names = [name for name, _ in grid.fields]
     values = product(*(values for _, values in grid.fields))
     settings = [tuple(zip(names, row, strict=True)) for row in values]
-    asked = _load_questions(base, settings, grid, machine)
+    asked = _load_questions(base, settings, grid)
     if all(load.question is None for load in asked):
         raise AdvisorError(asked[0].refusal or "no load can be served")
     judged = judge.verdicts([load.question for load in asked if load.question is not None])
     loads = tuple(
         LoadPoint(setting=load.setting, request=load.request, refusal=load.refusal)
         if load.question is None
-        else _answer(load, load.question.facts, next(judged)(), grid, machine, one_limit)
+        else _answer(load, load.question.facts, next(judged)(), grid, one_limit)
         for load in asked
     )
     answered = zip(loads, asked, strict=True)
@@ -97,13 +92,11 @@ def pin_choices(request: Request) -> tuple[Request, Facts]:
     return request.replace(**chosen), facts
 
 
-def _load_questions(
-    base: Request, settings: Sequence[Setting], grid: Axes, machine: Machine | None
-) -> list[_LoadQuestion]:
+def _load_questions(base: Request, settings: Sequence[Setting], grid: Axes) -> list[_LoadQuestion]:
     """A question for each setting, the layouts of all in one batch."""
     requests = [base.replace(**dict(setting)) for setting in settings]
     bare = (judge.attempt(partial(resolve.bare_facts, request)) for request in requests)
-    facts = [x if isinstance(x, AdvisorError) else with_own_runs(x, machine) for x in bare]
+    facts = [x if isinstance(x, AdvisorError) else with_own_runs(x, base) for x in bare]
     questions = iter(
         judge.candidate_questions([x for x in facts if isinstance(x, Facts)], judge.weigh)
     )
@@ -144,7 +137,6 @@ def _answer(
     facts: Facts,
     verdict: decide.Verdict,
     grid: Axes,
-    machine: Machine | None,
     one_limit: bool,
 ) -> LoadPoint:
     base, *others = verdict.candidates
@@ -153,10 +145,10 @@ def _answer(
     slots = decide.common_slots(facts, verdict.decision, verdict.rule, estimate)
     if slots is not None and one_limit:
         request = load.request.replace(max_num_seqs=slots)
-        (again,) = _load_questions(request, [load.setting], grid, machine)
+        (again,) = _load_questions(request, [load.setting], grid)
         if again.question is not None:
             (later,) = judge.verdicts([again.question])
-            return _answer(again, again.question.facts, later(), grid, machine, one_limit)
+            return _answer(again, again.question.facts, later(), grid, one_limit)
     best = chosen.plan if chosen is not None else None
     points = [_point(facts, base, candidate) for candidate in (*others, *verdict.aside)]
     if grid.ks is None or 0 in grid.ks:
@@ -223,7 +215,8 @@ def _plain(facts: Facts, plan: Plan, other: Estimate | None) -> Point:
     first = other or judge.estimate_plans(facts, [plan])[0]
 
     def plain(metric: MetricEstimate) -> MetricEstimate:
-        return MetricEstimate(speedup=NO_GAIN, baseline=metric.baseline, value=metric.baseline)
+        own = {"value": metric.baseline, "value_range": metric.baseline_range}
+        return metric.replace(speedup=NO_GAIN, predictable=True, **own)
 
     return Point(
         plan=plan,

@@ -1,13 +1,13 @@
 """The largest load that keeps latency objectives (of the mean), and what tokens cost."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, cast
 
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Arm, Bound, LoadPoint, Point, Rate, Sweep, Within
-from advisor.advice.objectives import p_objective
 from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
@@ -50,7 +50,8 @@ def users_within(
     requests at once. Raises AdvisorError where the request cannot be served at all.
     """
     asked = request.replace(**limits)
-    vary: dict[str, Any] = {"concurrency": series(1, MOST, 34)}
+    loads = {*series(1, MOST, 34), min(request.concurrency, MOST)}
+    vary: dict[str, Any] = {"concurrency": sorted(loads)}
     if ks is not None:
         vary["k"] = sorted({0, *ks})
     rough = sweep(asked, vary, one_limit=False).loads
@@ -63,8 +64,8 @@ def users_within(
     edges = {size for each in tries for least in (LIKELY, SURE) for size in _between(each, least)}
     vary |= {"concurrency": sorted(edges)}
     fine = sweep(asked, vary, one_limit=False).loads if edges else ()
-    loads = sorted((*rough, *fine), key=lambda load: load.request.concurrency)
-    found = [_within([_Try(load, arm) for load in loads]) for arm in arms]
+    every_load = sorted((*rough, *fine), key=lambda load: load.request.concurrency)
+    found = [_within([_Try(load, arm) for load in every_load]) for arm in arms]
     for _, k, _ in missing if ks is None or len(ks) > 1 else ():
         found += [row for row in users_within(request, limits, (k,)) if row.adaptive]
     return tuple(sorted(found, key=lambda row: (row.k, row.adaptive)))
@@ -72,10 +73,10 @@ def users_within(
 
 def with_users(advice: Advice) -> Advice:
     """The answer with the users that each run serves within its objectives, as a sweep counts them;
-    as it is where it has none, or own runs, which a sweep of users does not know.
+    as it is where it has none.
     """
     objective = advice.objective
-    if objective is None or advice.facts.own_runs:
+    if objective is None:
         return advice
     limits = ((name, getattr(objective, name)) for name in ("max_tpot_ms", "max_ttft_ms"))
     plan = advice.candidate
@@ -124,16 +125,18 @@ class _Try:
         self.slots: int | None = None  # requests that run at once, where others wait unasked
         method, k, adaptive = arm
         if (point := load.point(k, method, adaptive)) is not None:
-            self.chance = p_objective(load.request, cast(Any, point), "value")
+            self.chance = point.p_objective
             waits = point.running is not None and point.running < self.size
             if waits and load.request.max_ttft_ms is None:  # which holds the wait of the others
                 self.slots = point.running
 
 
 def _count_kept(tries: Sequence[_Try], least: float) -> int:
-    """How many of the loads, from the smallest on, are served with at least this probability."""
-    failed = (i for i, at in enumerate(tries) if (at.chance or 0.0) < least or at.slots is not None)
-    return next(failed, len(tries))
+    """How many of the loads, from the smallest on, are served with at least this probability: what
+    more requests keep, fewer keep as well.
+    """
+    served = enumerate(takewhile(lambda at: at.slots is None, tries), 1)
+    return max((i for i, at in served if (at.chance or 0.0) >= least), default=0)
 
 
 def _between(tries: Sequence[_Try], least: float) -> set[int]:

@@ -127,5 +127,5 @@ def with_k(question: Question, advice: Advice, k: int) -> LoadPoint:
 
 
 def _swept(question: Question) -> Sweep:
-    request, machine = request_of(question.as_options())
-    return sweep(request, {"concurrency": sorted({*LOADS, question.concurrency})}, machine=machine)
+    loads = sorted({*LOADS, question.concurrency})
+    return sweep(request_of(question.as_options()), {"concurrency": loads})

@@ -222,7 +222,7 @@ def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
     told = asked.as_options()
     if not asked.hw and kind_of(asked.names[0]) == "hardware":
         told["hw"] = asked.names[0]  # each name is its own
-    return compare(request_of(told)[0], asked.names, asked.limits() or None), asked.rate()
+    return compare(request_of(told), asked.names, asked.limits() or None), asked.rate()
 
 
 @turn()
@@ -232,7 +232,7 @@ def explain_why_not(asked: Doubt) -> WhyNot:
         raise AdvisorError("which hardware? choose one, or give hw")
     if asked.what.lower() == "drafter":
         return _drafters(asked)
-    return why_not(request_of(asked.as_options())[0], asked.what)
+    return why_not(request_of(asked.as_options()), asked.what)
 
 
 def _drafters(asked: Question) -> WhyNot:
@@ -297,7 +297,7 @@ def swept_for(asked: Variation) -> Sweep:
     loads = prod(len(values) for name, values in vary.items() if name != "k")
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
-    request, machine = request_of(asked.as_options())
+    request = request_of(asked.as_options())
     limits, rate = asked.limits(), asked.rate()
     with turn():
-        return complete(run_sweep(request, vary, machine=machine), limits, rate)
+        return complete(run_sweep(request, vary), limits, rate)
