@@ -105,8 +105,7 @@ def kv_slots(p: P.Points, spec: bool) -> Requests:
     sglang = p.is_engine(*engines_with("running")) & (p.state_bytes > 0)
     each = np.fmax(np.where(_caching(p, spec), SGLANG_STATES, 1.0) * p.state_bytes, 1.0)
     states = np.maximum(SGLANG_STATE_SHARE * pool / each, SGLANG_FEW)
-    limited = sglang & ~np.isnan(states)
-    slots_that_fit = np.where(limited, np.fmin(slots_that_fit, states), slots_that_fit)
+    slots_that_fit = np.where(sglang, np.fmin(slots_that_fit, states), slots_that_fit)
     return np.asarray(np.fmax(np.where(np.isnan(told), np.floor(slots_that_fit), told), 1.0))
 
 
@@ -129,14 +128,11 @@ def _caching(p: P.Points, spec: bool) -> Mask:
 
 def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
     """Bytes of a running request in such a pool: whole pages, a page per group and state."""
-    attention = np.fmax(p.attn_layers, 1)
-    # of one layer: the size of a page of one layer
-    state = p.state_bytes / np.fmax(p.linear_layers, 1)
-    layer_token = p.kv_elems * p.kv_bytes / attention
+    attention, page = np.fmax(p.global_layers, 1), page_tokens(p, spec)
     group = attention + (p.is_method("mtp", "eagle", "eagle3") if spec else 0)
-    pages = np.ceil((p.input_tokens + p.output_tokens) * layer_token / np.fmax(state, 1.0))
-    cached = np.where(_caching(p, spec), 1.0, 0.0)
-    return np.asarray((pages + np.ceil(p.linear_layers / group) * (slots + cached)) * group * state)
+    states = np.ceil(p.linear_layers / group) * (slots + _caching(p, spec))
+    pages = np.ceil((p.input_tokens + p.output_tokens) / page) + states
+    return np.asarray(pages * group * page * p.kv_elems * p.kv_bytes / attention)
 
 
 @P.memoize
@@ -212,8 +208,8 @@ def page_tokens(p: P.Points, spec: bool = False) -> Tokens:
     as the state of a layer (27B 784, 35B-A3B 1,056: its log on an H200).
     """
     paged = p.is_engine(*engines_with("states_in_pool")) & (p.is_hybrid > 0)
-    state = p.state_bytes / np.fmax(p.linear_layers, 1)
-    state = state + CONV_STATE_BYTES * (CONV_TOKENS + (p.k if spec else 0))
+    convolution = CONV_STATE_BYTES * (CONV_TOKENS + (p.k if spec else 0))
+    state = p.state_bytes / np.fmax(p.linear_layers, 1) + convolution
     pages = state / (p.kv_elems * p.kv_bytes / np.fmax(p.global_layers, 1)) / PAGE_ALIGN
     return np.asarray(PAGE_ALIGN * np.where(paged, np.fmax(np.ceil(pages), 1.0), 1.0))
 

@@ -237,9 +237,9 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
         ({"ctx_tokens": 256}, "2304"),  # 256 + 16 tokens, vLLM's own are of 2 x 16
         ({"ctx_tokens": 256, "model": "qwen3.6-27b"}, "1024"),  # no experts
         ({"ctx_tokens": 256, "hardware": "rtx5090"}, "512"),  # no room for more
-        ({"ctx_tokens": 4096}, None),  # none holds such a prompt
-        ({"ctx_tokens": 4096, "prefix_share": 0.9}, "2304"),  # of which 410 are computed
-        ({"ctx_tokens": 4096, "concurrency": 200}, "2304"),  # 600 tokens a step with k = 2
+        ({"ctx_tokens": 8192}, None),  # none holds such a prompt
+        ({"ctx_tokens": 40960, "prefix_share": 0.9}, "4352"),  # of which 4,096 are computed
+        ({"ctx_tokens": 8192, "concurrency": 200}, "2304"),  # 600 tokens a step with k = 2
         ({"ctx_tokens": 256, "engine": "sglang"}, None),  # has no such option
         ({"ctx_tokens": 256, "engine_version": "0.25.1"}, None),  # 2,304 pages at the start
     ],

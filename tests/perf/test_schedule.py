@@ -152,9 +152,8 @@ def test_slots_limit_and_queue() -> None:
 
 
 def test_pool_limits_and_sglang_cap() -> None:
-    p = points(
-        {"concurrency": 64, "kv_pool_tokens": 20_000}, {"concurrency": 64, "engine": "sglang"}
-    )
+    each = ("kv_pool_tokens=20000", "engine=sglang")
+    p = points(*(fields(f"concurrency=64 {more}") for more in each))
     plain, drafts = (load.load(p, C, tau_of(p), spec).clients for spec in (False, True))
     assert plain[0] < 10 and (plain[1], drafts[1]) == (64, 48)
 
@@ -187,18 +186,19 @@ def test_sglang_runs_what_its_state_pool_holds() -> None:
 
 def test_prefix_hits_are_whole_pages_and_mtp_drops_one() -> None:
     share = {"input_tokens": 8192, "prefix_share": 0.5, "prefix_caching": 1}
-    p = points(share, {**share, "engine_version": "0.33.0"}, {**share, "prefix_caching": 0})
-    assert load.prefix_hits(p, False).tolist() == [3168, 3168, 0]
-    assert load.prefix_hits(p, True).tolist() == [2112, 3168, 0]
+    p = points(share, {**share, "engine_version": "0.33.0"}, {**share, "prefix_caching": 0},
+               {**share, "model": "qwen3.6-27b"})  # fmt: skip
+    assert load.prefix_hits(p, False).tolist() == [3 * 1056, 3 * 1056, 0, 5 * 784]  # as logged
+    assert load.prefix_hits(p, True).tolist() == [2 * 1072, 3 * 1072, 0, 4 * 800]
 
 
 def test_caching_cuts_the_plain_arms_prompt() -> None:
-    """Pages of 1056: the plain arm computes 992 of 2048 tokens, MTP before 0.33 all at once."""
+    """Pages of 1056, with k = 2 of 1072: 992 of 2048 tokens alone, MTP before 0.33 all at once."""
     on = {"prefix_caching": 1}
     lengths: list[dict[str, object]] = [{**on, "input_tokens": tokens} for tokens in (1000, 8192)]
     p = points(on, {**on, "engine_version": "0.33.0"}, {"prefix_caching": 0}, *lengths)
     tails = [load.load(p, C, tau_of(p), spec).tail.tolist() for spec in (False, True)]
-    assert tails == [[992, 992, 0, 0, 800], [0, 992, 0, 0, 1856]]
+    assert tails == [[992, 992, 0, 0, 800], [0, 976, 0, 0, 1760]]
     ttft = {arm: schedule.replay(p, C, tau_of(p), arm).ttft_s for arm in ("base", "spec")}  # type: ignore[arg-type]
     assert ttft["base"][0] > 1.3 * ttft["base"][2]
     assert ttft["spec"][0] == pytest.approx(ttft["spec"][2], rel=0.05)
