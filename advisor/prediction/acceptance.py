@@ -114,14 +114,17 @@ def logit(p: Floats) -> Floats:
 
 def _numbers(points: Points) -> Floats:
     known = np.nan_to_num
-    temperature = np.where(np.isnan(points.temperature), USUAL_TEMPERATURE, points.temperature)
+    # beside CUDA SGLang accepts greedily, whatever is asked (eagle_utils.py, 0.5.14 to 0.5.23)
+    sampled = ~points.is_engine("sglang") | points.is_path("sglang-cuda")
+    temperature = known(points.temperature, nan=USUAL_TEMPERATURE) * sampled
     depth = np.log2(1 + known(points.depth_tokens, nan=0.0) / DEPTH_UNIT)
     low = np.clip(FINE_BITS - known(points.quant_bits, nan=USUAL_BITS), 0.0, MOST_DAMAGE)
     size = np.log(np.clip(known(points.active_params, nan=USUAL_SIZE), *SIZES) / USUAL_SIZE)
     thinking, moe = known(points.thinking - 0.5, nan=0.0), known(points.is_moe, nan=0.5) - 0.5
     tree = known(np.clip(points.verify_tokens - points.k - 1, 0, MOST_BRANCHES) / 10, nan=0.0)
-    p_min = known(points.p_min, nan=0.0)
-    return np.column_stack([temperature, thinking, depth, low, size, moe, p_min, tree])
+    return np.column_stack(
+        [temperature, thinking, depth, low, size, moe, known(points.p_min, nan=0.0), tree]
+    )
 
 
 def common_design(points: Points) -> Floats:
