@@ -67,8 +67,7 @@ def _check_nouns() -> None:
                 for name, text in get_annotations(base).items()
                 if any(word in str(text) for word in open_kinds)
             )
-        fields = given.keys() & kind.model_fields  # a question's machine is none
-        empty = {name for name in fields if given[name] is None} - allowed[kind]
+        empty = {n for n, v in given.items() if v is None and n in kind._names} - allowed[kind]
         assert not empty, f"{kind.__name__} holds None: {empty}"
 
     def make_and_check(self: Frozen, **given: Any) -> None:
