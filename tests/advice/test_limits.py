@@ -234,14 +234,14 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
 @pytest.mark.parametrize(
     ("question", "size"),
     [
-        ({"ctx_tokens": 256}, "2304"),  # 256 + 16 tokens, vLLM's own are of 2 x 16
+        ({"ctx_tokens": 256}, "4352"),  # 256 + 16 tokens, vLLM's own are of 2 x 16
         ({"ctx_tokens": 256, "model": "qwen3.6-27b"}, "1024"),  # no experts
         ({"ctx_tokens": 256, "hardware": "rtx5090"}, "512"),  # no room for more
         ({"ctx_tokens": 8192}, None),  # none holds such a prompt
         ({"ctx_tokens": 40960, "prefix_share": 0.9}, "4352"),  # of which 4,096 are computed
-        ({"ctx_tokens": 8192, "concurrency": 200}, "2304"),  # 600 tokens a step with k = 2
+        ({"ctx_tokens": 8192, "concurrency": 200}, "4352"),  # 600 tokens a step with k = 2
         ({"ctx_tokens": 256, "engine": "sglang"}, None),  # has no such option
-        ({"ctx_tokens": 256, "engine_version": "0.25.1"}, None),  # 2,304 pages at the start
+        ({"ctx_tokens": 256, "engine_version": "0.25.1"}, None),  # 4,352 pages at the start
     ],
 )
 def test_calls_find_cuda_graphs(question: dict[str, Any], size: str | None) -> None:

@@ -22,12 +22,12 @@ LINKED = fields(
 
 
 def test_memory_that_is_full_to_within_the_error_of_its_bill_is_measured() -> None:
-    """40,000 tokens are billed 0.4 GiB too large with MTP, and gained 1.53x (corral9070xt)."""
+    """40,000 tokens are billed too large with MTP, and gained 1.53x (corral9070xt)."""
     made = recommend(**CARD, max_model_len=40_000)
     assert (made.decision, made.decided_by) == ("measure", "unpriced")
     assert made.estimate.memory.fits is False
     assert 0 < (made.estimate.memory.short_gib or 0) <= device.BILL_ERROR_GIB
-    assert "billed 0.4 GiB too large with speculation" in made.reasons[0].text
+    assert "billed 0.3 GiB too large with speculation" in made.reasons[0].text  # with k = 2
     assert made.estimate.tpot_ms.speedup.p10 < 1.53 < made.estimate.tpot_ms.speedup.p90
     assert recommend(**CARD, max_model_len=8_192).decided_by != "unpriced"
 

@@ -37,7 +37,7 @@ FEW = sourced(
     16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
 )
 WIDE_GRAPH_TOKENS = sourced(
-    ((1024, 1024), (2304, 4352)),
+    (1024, 4352),
     "tokens",
     "where a card has room, and of experts on a server's: measured at prompts of 700, 1,500 and "
     "4,096 tokens (H200, vLLM 0.25.1, 35B-A3B, k = 0 and 3; 27B to 1,024: docs/research/h200.md)",
@@ -132,10 +132,8 @@ def graph_size(facts: Facts, prompt: Length, load: Length, slots: Any, k: int) -
     few = (prompt + load > GRAPH_REQUESTS * slots) & (prompt <= GRAPH_TOKENS)
     beyond = lesser(load, slots) * (k + 1) > GRAPH_TOKENS
     served = facts.device.hardware_class == "datacenter" and facts.llm.is_moe
-    least, most = WIDE_GRAPH_TOKENS[served]
-    # prompts often meet in pairs
-    size = choose((2 * prompt < least) | (prompt >= most), least, most)
-    return able * choose(((prompt < most) | beyond) & (not small), size, few * GRAPH_TOKENS)
+    size = WIDE_GRAPH_TOKENS[served]
+    return able * choose(((prompt < size) | beyond) & (not small), size, few * GRAPH_TOKENS)
 
 
 def with_graphs(facts: Facts, plan: Plan, k: int) -> Plan:
