@@ -40,8 +40,8 @@ recommend: question own within --explain --set:text+
 compose: question own
 sweep: question own --vary:text+=concurrency=1..128 within form --watts:0.001~1e+06
 plan: mix:file|folder! --format:text|json|compose=text
-compare: names:text!+ question within form --watts:0.001~1e+06
-why-not: what:text! question form
+compare: names:text!+ question own within form --watts:0.001~1e+06
+why-not: what:text! question own form
 schema: {SCHEMAS}
 validate: files:text+ --format:text|json|sarif|github=text --select:text+ --ignore:text+
   --fail-on:info|warning|error|never=error --hw:text+:hardware --gpus:1..1024

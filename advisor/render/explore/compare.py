@@ -47,7 +47,7 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
         ("model", lambda a: a.advice.facts.model.id),
         ("quantisation", lambda a: a.advice.facts.quant.id),
         ("engine", lambda a: f"{a.advice.plan.engine} {a.advice.plan.engine_version or ''}"),
-        ("KV cache type", lambda a: a.advice.plan.kv_cache_dtype or "default"),
+        ("KV cache", lambda a: a.advice.plan.kv_cache_dtype or "default"),
         ("slots", lambda a: a.advice.plan.max_num_seqs or "-"),
         ("answer", _answer),
         ("gain", _gain),  # for the goal
