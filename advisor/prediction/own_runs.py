@@ -4,7 +4,7 @@ A miss has two parts, each a Gaussian process of its own: what was accepted (as 
 model leaves open) and what a cycle cost; misses of the first token are a third. A run is one
 observation of the sum, with the noise of its measurement, and one of the acceptance where that is
 stated. The parameters have the smallest error on the other halves of published sources (`advisor
-evaluate --calibrated`). What it does not know: whether the machine has changed since.
+evaluate`). What it does not know: whether the machine has changed since.
 """
 
 from __future__ import annotations
