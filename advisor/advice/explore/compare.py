@@ -128,6 +128,8 @@ def _questions(
             f"these are {' and '.join(sorted(kinds))}: compare names of one kind, and give the "
             f"other as an option"
         )
+    if request.machine is not None and all(one.machine is None for _, _, one in asked):
+        raise AdvisorError(f"none of these is a {request.machine.hardware}, as the machine is")
     return asked
 
 
@@ -167,8 +169,8 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     plain = plain.lower() if kind == "method" else plain
     change: dict[str, Any] = {kind: plain} | ({"gpus": count} if count else {})
     change |= {"engine_version": version or None} if kind == "engine" else {}
-    own = request.machine
-    if kind == "hardware" and own and knowledge.hardware(plain).id != own.hardware:
+    own = getattr(request.machine, "hardware", None)
+    if kind == "hardware" and knowledge.hardware(plain).id != own:
         change["machine"] = None  # own runs are of their hardware alone
     return kind, request.replace(**change)
 

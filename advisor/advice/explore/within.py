@@ -50,8 +50,9 @@ def users_within(
     requests at once. Raises AdvisorError where the request cannot be served at all.
     """
     asked = request.replace(**limits)
-    loads = {*series(1, MOST, 34), min(request.concurrency, MOST)}
-    vary: dict[str, Any] = {"concurrency": sorted(loads)}
+    vary: dict[str, Any] = {
+        "concurrency": sorted({*series(1, MOST, 34), min(request.concurrency, MOST)})
+    }
     if ks is not None:
         vary["k"] = sorted({0, *ks})
     rough = sweep(asked, vary, one_limit=False).loads
@@ -64,8 +65,8 @@ def users_within(
     edges = {size for each in tries for least in (LIKELY, SURE) for size in _between(each, least)}
     vary |= {"concurrency": sorted(edges)}
     fine = sweep(asked, vary, one_limit=False).loads if edges else ()
-    every_load = sorted((*rough, *fine), key=lambda load: load.request.concurrency)
-    found = [_within([_Try(load, arm) for load in every_load]) for arm in arms]
+    loads = sorted((*rough, *fine), key=lambda load: load.request.concurrency)
+    found = [_within([_Try(load, arm) for load in loads]) for arm in arms]
     for _, k, _ in missing if ks is None or len(ks) > 1 else ():
         found += [row for row in users_within(request, limits, (k,)) if row.adaptive]
     return tuple(sorted(found, key=lambda row: (row.k, row.adaptive)))
