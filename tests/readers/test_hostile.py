@@ -351,10 +351,8 @@ def test_a_bound_is_where_the_documentation_has_it(about: str) -> None:
 LONG = [
     ("a.ps1", "[int]" * 5_000 + "x = 1\n" + "@(" * 3_000 + "\n"),
     ("a.cmd", "set A=1" + BLANKS + "y\nllama-server.exe -m a.gguf\n"),
-    (
-        "Makefile",
-        "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n",
-    ),
+    ("Makefile", "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm $(A) $(B)\n"),
+    ("a.yaml", "v:\n  image: vllm/vllm-openai:v0.32.0\n  command: >\n" + "    --a b\n" * 20_000),
     ("Makefile", "x:\n" + "\tvllm serve m --port 1 \\\n" * 2_000),
     (
         "justfile",

@@ -196,12 +196,12 @@ def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
     elif style in ("'", '"'):
         i = 1
     pos: list[int] = []
-    whole = style not in ("'", '"')  # then what is the same in both is taken a line at a time
+    whole = style not in ("'", '"')  # then what is the same in both is taken in long parts
     at = 0
     while at < len(value):
         char = value[at]
         if i < len(raw) and raw[i] == char != "\n":
-            shared = (_LINE if whole else _WORDS).match(value if whole else raw, at if whole else i)
+            shared = (_PART if whole else _WORDS).match(raw, i)
             same = shared.group() if shared is not None else ""
             if same and raw.startswith(same, i) and value.startswith(same, at):
                 pos += range(base + i, base + i + len(same))
@@ -224,7 +224,7 @@ def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
     return pos
 
 
-_LINE = lazy_re(r"[^\n]*")
+_PART = lazy_re(r"[^\n]{1,400}")  # of a line: one that differs is not read again to its end
 _WORDS = lazy_re(r"[^\s\\'\"]+(?:[ ]+[^\s\\'\"]+)*")  # which a quoted text and its value share
 
 
